@@ -8,29 +8,33 @@ follows a schedule:
 0.9820137900379085
 """
 
-from dynaboltz.errors import DynaboltzError, MissingExtraError, UnknownNameError, UserError
-from dynaboltz.operators import (
-    Operator,
-    boltzmann,
-    epsilon_mixture,
-    hard_max,
-    log_sum_exp,
-    mean,
-    mellowmax,
-    soft_mellowmax,
-)
-from dynaboltz.schedules import (
-    Schedule,
-    capped,
-    constant,
-    exponential,
-    linear,
-    logarithmic,
-    parse_schedule,
-    piecewise,
-    power,
-)
-from dynaboltz.summaries import Dynamic, Fixed, Summary, parse_summary
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from dynaboltz.errors import DynaboltzError, MissingExtraError, UnknownNameError, UserError
+    from dynaboltz.operators import (
+        Operator,
+        boltzmann,
+        epsilon_mixture,
+        hard_max,
+        log_sum_exp,
+        mean,
+        mellowmax,
+        soft_mellowmax,
+    )
+    from dynaboltz.schedules import (
+        Schedule,
+        capped,
+        constant,
+        exponential,
+        linear,
+        logarithmic,
+        parse_schedule,
+        piecewise,
+        power,
+    )
+    from dynaboltz.summaries import Dynamic, Fixed, Summary, parse_summary
 
 __version__ = "0.1.0"
 
@@ -61,3 +65,24 @@ __all__ = [
     "power",
     "soft_mellowmax",
 ]
+
+_HOME = {
+    **dict.fromkeys(("DynaboltzError", "MissingExtraError", "UnknownNameError", "UserError"), "errors"),
+    **dict.fromkeys(("Operator", "boltzmann", "epsilon_mixture", "hard_max", "log_sum_exp", "mean"), "operators"),
+    **dict.fromkeys(("mellowmax", "soft_mellowmax"), "operators"),
+    **dict.fromkeys(("Dynamic", "Fixed", "Summary", "parse_summary"), "summaries"),
+}
+"""The module of each name that is not a schedule's. Names are imported on first use, so that the command line starts
+without NumPy."""
+
+
+def __getattr__(name: str) -> object:
+    if name not in __all__:
+        raise AttributeError(f"module 'dynaboltz' has no attribute {name!r}")
+    value = getattr(import_module(f"dynaboltz.{_HOME.get(name, 'schedules')}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,0 +1,52 @@
+# Everything starts here, from a bare checkout with Python ≥ 3.11 and make:
+#   make reproduce   the paper's claims, each with its verdict  → out/reproduce/index.html
+#   make test        the tests
+# Both make .venv/ first if it is not there or if pyproject.toml or constraints.txt has changed since.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+OUT ?= out
+JOBS ?= 2
+READY := $(VENV)/.ready
+
+.DEFAULT_GOAL := help
+.PHONY: help setup test lint types reproduce bench faults clean
+
+help:  ## this list
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 20
+
+setup: $(READY)  ## make .venv/ with everything, pinned by constraints.txt
+	@echo "setup: $(VENV) is ready"
+
+$(READY): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "setup: dynaboltz needs Python 3.11 or newer; $(PYTHON) is $$($(PYTHON) --version 2>&1)."; \
+	    echo "  name another one: make $(MAKECMDGOALS) PYTHON=python3.11"; exit 2; }
+	@echo "setup: making $(VENV) and installing the pinned packages (one or two minutes, once)"
+	@$(PYTHON) -m venv $(VENV)
+	@PIP_CONSTRAINT=constraints.txt $(BIN)/python -m pip install --quiet --disable-pip-version-check \
+	  --editable '.[dev]' 2> $(VENV)/pip.log || { cat $(VENV)/pip.log; exit 1; }
+	@touch $(READY)
+
+test: $(READY)  ## run the tests and the doctests
+	@echo "test: running the tests on $(JOBS) processes"
+	@$(BIN)/python -m pytest -q -n $(JOBS) && echo "test: passed"
+
+lint: $(READY)  ## ruff: rules and format
+	@$(BIN)/ruff check . && $(BIN)/ruff format --check . && echo "lint: passed"
+
+types: $(READY)  ## mypy, strict, over src and tests
+	@$(BIN)/mypy && echo "types: passed"
+
+reproduce: $(READY)  ## the paper's claims and their verdicts → out/reproduce/index.html
+	@$(BIN)/dynaboltz reproduce --out $(OUT)/reproduce
+
+bench: $(READY)  ## operator throughput beside this machine's limits
+	@$(BIN)/python benchmarks/operators.py
+
+faults: $(READY)  ## the full fault and precision counts
+	@$(BIN)/python benchmarks/faults_operators.py
+
+clean:  ## remove .venv/ and out/
+	rm -rf $(VENV) $(OUT)

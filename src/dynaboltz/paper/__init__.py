@@ -1,0 +1,30 @@
+"""The paper's claims, one module each: settings, data, figure and verdict.
+
+Adding a claim is a module with a :class:`~dynaboltz.paper.claim.Claim` and a line here.
+"""
+
+from dynaboltz.paper import (
+    beta_range,
+    corollary,
+    figure_bound,
+    proposition_1,
+    proposition_2,
+    theorem_2,
+    theorem_4,
+)
+from dynaboltz.paper.claim import Claim
+
+CLAIMS: dict[str, Claim] = {
+    claim.name: claim
+    for claim in (
+        proposition_1.CLAIM,
+        theorem_2.CLAIM,
+        corollary.CLAIM,
+        beta_range.CLAIM,
+        figure_bound.RANGE,
+        figure_bound.IMPROVEMENT,
+        proposition_2.CLAIM,
+        theorem_4.CLAIM,
+    )
+}
+"""Every claim by name, in the order of the paper."""

@@ -1,0 +1,94 @@
+"""Runs claims one after the other and writes what they found: a JSON file each, figures, and one page."""
+
+from __future__ import annotations
+
+import json
+import math
+import time
+import zlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dynaboltz.errors import UnknownNameError
+from dynaboltz.files import make_folder, write_atomically
+from dynaboltz.paper.claim import Claim, Evidence
+from dynaboltz.reports import figures
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """A claim with what its test found and what was written."""
+
+    claim: Claim
+    evidence: Evidence
+    seconds: float
+    drawings: Mapping[str, str]
+    """Figure name → SVG."""
+
+
+def choose(claims: Mapping[str, Claim], section: str, only: Sequence[str]) -> list[Claim]:
+    """The claims of a section ("all" for every one), or those named."""
+    sections = {claim.section for claim in claims.values()}
+    if section != "all" and section not in sections:
+        raise UnknownNameError("section", section, {*sections, "all"})
+    for name in only:
+        if name not in claims:
+            raise UnknownNameError("claim", name, claims)
+    return [claim for claim in claims.values() if (claim.name in only if only else section in ("all", claim.section))]
+
+
+def reproduce(
+    claims: Sequence[Claim], folder: Path, *, seed: int = 0, report: Callable[[Outcome, int], None] = lambda *_: None
+) -> list[Outcome]:
+    """Test each claim and write ``<claim>.json`` and its figures; ``report`` is called after each.
+
+    A claim's random numbers come from the root seed and its own name, so they do not depend on what else is run.
+    """
+    make_folder(folder)
+    outcomes = []
+    for number, claim in enumerate(claims, 1):
+        began = time.perf_counter()
+        evidence = claim.test(np.random.default_rng([seed, zlib.crc32(claim.name.encode())]))
+        drawings = {figure.name: figures.save(figure, folder) for figure in evidence.figures}
+        write_atomically(folder / f"{claim.name}.json", as_json(claim, evidence, seed))
+        outcome = Outcome(claim=claim, evidence=evidence, seconds=time.perf_counter() - began, drawings=drawings)
+        outcomes.append(outcome)
+        report(outcome, number)
+    return outcomes
+
+
+def as_json(claim: Claim, evidence: Evidence, seed: int) -> str:
+    """Everything a claim's test found, as strict JSON: non-finite numbers are strings."""
+    content = {
+        "claim": claim.name,
+        "title": claim.title,
+        "where": claim.where,
+        "says": claim.says,
+        "verdict": evidence.verdict,
+        "finding": evidence.finding,
+        "seed": seed,
+        "settings": evidence.settings,
+        "checks": [
+            {"fact": check.fact, "of": check.of, "true": check.true, "detail": check.detail}
+            for check in evidence.checks
+        ],
+        "tables": [{"caption": table.caption, "header": table.header, "rows": table.rows} for table in evidence.tables],
+        "numbers": evidence.numbers,
+    }
+    return json.dumps(_plain(content), indent=1, allow_nan=False, ensure_ascii=False) + "\n"
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, np.ndarray | np.generic):
+        return _plain(value.tolist())
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    return value

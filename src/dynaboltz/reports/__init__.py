@@ -1,0 +1,1 @@
+"""Figures and pages: how anything that dynaboltz shows to a reader looks."""
