@@ -93,7 +93,7 @@ CLAIM = Claim(
     name="beta-range",
     title="Eq. (beta_range): where the bound is tighter than Song et al.'s",
     section="theory",
-    where="Section 3.1.2, Eq. (17)",
+    where="Section 3.1.2, Eq. (19)",
     says="The bound is tighter when β ≥ 2/(max{γ(|A|−1)/log|A|, 2γ(|A|−1)R/(1−γ)} − 1).",
     equations={
         "Eq. (beta_range) as printed": "dynaboltz.theory.beta_range_printed",

@@ -69,8 +69,8 @@ def test(rng: np.random.Generator) -> Evidence:
         ),
         settings={
             "worlds": WORLDS,
-            "states": STATES,
-            "actions": ACTIONS,
+            "states": f"{STATES[0]} to {STATES[1]}",
+            "actions": f"{ACTIONS[0]} to {ACTIONS[1]}",
             "sweeps": SWEEPS,
             "limsup": f"largest error of the last {TAIL} sweeps",
             "beta": "0.1 to 100, log-uniform",
@@ -165,12 +165,12 @@ def _draw_cycle() -> MatplotlibFigure:
     for label, betas in runs.items():
         errors = [max(float(np.abs(v - best).max()), 1e-12) for v in iterate(two_cycle(), betas)]
         left.plot(errors, label=label)
-    left.set(yscale="log", xlabel="sweep", ylabel="‖V_t − V*‖", title="error")
+    left.set(yscale="log", xlabel="sweep", ylabel=r"$\|V_t - V^*\|_\infty$", title="error")
     left.legend()
     values = np.array(iterate(two_cycle(), [3.0] * 200)[-12:])
     right.plot(values[:, 0], "o-", label="state 1")
     right.plot(values[:, 1], "s-", label="state 2")
-    right.set(xlabel="last twelve sweeps", ylabel="V_t", title="β = 3: the states swap for ever", ylim=(18.6, 20.2))
+    right.set(xlabel="last twelve sweeps", ylabel=r"$V_t$", title="β = 3: the states swap for ever", ylim=(18.6, 20.2))
     right.legend(loc="upper right", ncols=2)
     drawn: MatplotlibFigure = figure
     return drawn
