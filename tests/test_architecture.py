@@ -25,6 +25,7 @@ MAY_IMPORT_AT_TOP = {
     "operators/lanes.py": {"numba", "llvmlite"},
     "mdp/gym_env.py": {"gymnasium"},
     "cli/lens.py": {"tyro"},
+    "cli/mdp.py": {"tyro"},
     "cli/doctor.py": {"tyro"},
     "cli/reproduce.py": {"tyro"},
 }

@@ -13,7 +13,7 @@ import pytest
 from dynaboltz.paper import CLAIMS
 from dynaboltz.paper.claim import Check, Evidence, Verdict
 from dynaboltz.paper.page import cell, inline_svg, write_page
-from dynaboltz.paper.reproduce import reproduce
+from dynaboltz.paper.reproduce import run
 
 
 @cache
@@ -57,13 +57,13 @@ def test_verdict_without_a_correction_is_that_it_does_not_follow() -> None:
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     target = tmp_path_factory.mktemp("reproduce")
-    outcomes = reproduce([CLAIMS["corollary"], CLAIMS["beta-range"]], target, seed=3)
+    outcomes = [run(CLAIMS[name], target, seed=3) for name in ("corollary", "beta-range")]
     write_page(outcomes, target, seed=3)
     return target
 
 
 def test_same_seed_writes_the_same_bytes(folder: Path, tmp_path: Path) -> None:
-    outcomes = reproduce([CLAIMS["beta-range"], CLAIMS["corollary"]], tmp_path, seed=3)
+    outcomes = [run(CLAIMS[name], tmp_path, seed=3) for name in ("beta-range", "corollary")]
     write_page(outcomes[::-1], tmp_path, seed=3)
     for path in folder.iterdir():
         assert path.read_bytes() == (tmp_path / path.name).read_bytes(), path.name

@@ -12,6 +12,7 @@ from importlib import import_module
 
 COMMANDS = {
     "lens": "what each operator makes of a row of action values",
+    "mdp": "check, convert and show finite MDPs",
     "reproduce": "the paper's claims: numbers, figures and the verdict of each",
     "doctor": "what is installed, what is missing and the command that installs it",
 }

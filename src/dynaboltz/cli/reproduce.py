@@ -6,6 +6,7 @@ For example:  dynaboltz reproduce theory --out out/reproduce
 from __future__ import annotations
 
 import json
+import time
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -38,7 +39,7 @@ def main(arguments: Sequence[str]) -> int:
     options = tyro.cli(Options, args=arguments, prog="dynaboltz reproduce", description=__doc__)
     from dynaboltz.paper import CLAIMS
     from dynaboltz.paper.page import write_page
-    from dynaboltz.paper.reproduce import Outcome, choose, reproduce
+    from dynaboltz.paper.reproduce import choose, run
 
     claims = choose(CLAIMS, options.section, options.only)
     if options.list:
@@ -46,19 +47,22 @@ def main(arguments: Sequence[str]) -> int:
         print("\n".join(f"{claim.name:<{width}}  {claim.title}" for claim in claims))
         return 0
 
-    def report(outcome: Outcome, number: int) -> None:
+    def say(line: str, end: str = "\n") -> None:
         if not options.json:
-            verdict = outcome.evidence.verdict
-            print(f"  {number}/{len(claims)}  {outcome.claim.title}: {verdict}  ({outcome.seconds:.1f} s)", flush=True)
+            print(line, end=end, flush=True)
 
-    if not options.json:
-        print(f"reproduce: testing {len(claims)} claims of the paper into {options.out}/", flush=True)
-    outcomes = reproduce(claims, options.out, seed=options.seed, report=report)
+    say(f"reproduce: testing {len(claims)} claims of the paper into {options.out}/")
+    outcomes, began = [], time.perf_counter()
+    for number, claim in enumerate(claims, 1):
+        say(f"  {number}/{len(claims)}  {claim.title}: ", end="")
+        outcomes.append(run(claim, options.out, seed=options.seed))
+        spent = time.perf_counter() - began
+        left = f", about {spent / number * (len(claims) - number):.0f} s left" if number < len(claims) else ""
+        say(f"{outcomes[-1].evidence.verdict}  ({outcomes[-1].seconds:.1f} s{left})")
     page = write_page(outcomes, options.out, seed=options.seed)
     verdicts = {outcome.claim.name: str(outcome.evidence.verdict) for outcome in outcomes}
     if options.json:
         print(json.dumps({"page": str(page), "verdicts": verdicts}, indent=2))
-    else:
-        counts = ", ".join(f"{count} {verdict}" for verdict, count in Counter(verdicts.values()).items())
-        print(f"reproduce: done. {len(outcomes)} claims: {counts} → {page}")
+    counts = ", ".join(f"{count} {verdict}" for verdict, count in Counter(verdicts.values()).items())
+    say(f"reproduce: done. {len(outcomes)} claims: {counts} → {page}")
     return 0

@@ -1,4 +1,4 @@
-"""Runs claims one after the other and writes what they found: a JSON file each, figures, and one page."""
+"""Runs a claim and writes what it found: a JSON file and figures."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 import math
 import time
 import zlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -41,24 +41,17 @@ def choose(claims: Mapping[str, Claim], section: str, only: Sequence[str]) -> li
     return [claim for claim in claims.values() if (claim.name in only if only else section in ("all", claim.section))]
 
 
-def reproduce(
-    claims: Sequence[Claim], folder: Path, *, seed: int = 0, report: Callable[[Outcome, int], None] = lambda *_: None
-) -> list[Outcome]:
-    """Test each claim and write ``<claim>.json`` and its figures; ``report`` is called after each.
+def run(claim: Claim, folder: Path, *, seed: int = 0) -> Outcome:
+    """Test one claim and write ``<claim>.json`` and its figures into the folder.
 
-    A claim's random numbers come from the root seed and its own name, so they do not depend on what else is run.
+    Its random numbers come from the root seed and its own name, so they do not depend on what else is run.
     """
     make_folder(folder)
-    outcomes = []
-    for number, claim in enumerate(claims, 1):
-        began = time.perf_counter()
-        evidence = claim.test(np.random.default_rng([seed, zlib.crc32(claim.name.encode())]))
-        drawings = {figure.name: figures.save(figure, folder) for figure in evidence.figures}
-        write_atomically(folder / f"{claim.name}.json", as_json(claim, evidence, seed))
-        outcome = Outcome(claim=claim, evidence=evidence, seconds=time.perf_counter() - began, drawings=drawings)
-        outcomes.append(outcome)
-        report(outcome, number)
-    return outcomes
+    began = time.perf_counter()
+    evidence = claim.test(np.random.default_rng([seed, zlib.crc32(claim.name.encode())]))
+    drawings = {figure.name: figures.save(figure, folder) for figure in evidence.figures}
+    write_atomically(folder / f"{claim.name}.json", as_json(claim, evidence, seed))
+    return Outcome(claim=claim, evidence=evidence, seconds=time.perf_counter() - began, drawings=drawings)
 
 
 def as_json(claim: Claim, evidence: Evidence, seed: int) -> str:
