@@ -18,6 +18,14 @@ if TYPE_CHECKING:
     from dynaboltz.mdp.model import MDP
 
 
+ACTION_NAMES = {
+    "FrozenLakeEnv": ("left", "down", "right", "up"),
+    "CliffWalkingEnv": ("up", "right", "down", "left"),
+    "TaxiEnv": ("south", "north", "east", "west", "pickup", "dropoff"),
+}
+"""What Gymnasium's own environments call their actions; they say so in their documentation only."""
+
+
 def from_gymnasium(env: gymnasium.Env[Any, Any] | str, **keywords: Any) -> MDP:
     """The MDP in the table ``env.unwrapped.P`` of ``P[s][a] = [(probability, next state, reward, done), …]``.
 
@@ -62,6 +70,7 @@ def to_gymnasium(mdp: MDP, *, max_steps: int | None = None) -> MDPEnv:
 
 def _from_table(env: Any, name: str) -> MDP:
     table, n_states, n_actions = _spaces(env, name)
+    names = ACTION_NAMES.get(type(env).__name__)
     records, done = [], []
     for state in range(n_states):
         actions = table.get(state)
@@ -99,6 +108,7 @@ def _from_table(env: Any, name: str) -> MDP:
             terminal=np.append(terminal, True) if added else terminal,
             start=_start(env, n_states, added=added),
             grid=grid,
+            action_labels=names if names is not None and len(names) == n_actions else None,
         )
     except UserError as fault:
         raise UserError(f"{name}: {fault}") from fault

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 """Okabe and Ito's palette."""
 
-STYLE: dict[str, Any] = {
+STYLE: Any = {
     "axes.axisbelow": True,
     "axes.grid": True,
     "axes.labelsize": 9,
