@@ -22,6 +22,7 @@ import numpy as np
 
 from dynaboltz import text
 from dynaboltz.errors import UserError
+from dynaboltz.scalars import as_float
 
 
 @dataclass(frozen=True)
@@ -40,15 +41,17 @@ class Schedule(ABC):
 
     @final
     def __call__(self, t: Any) -> Any:
-        """The value at t ≥ 0, a float; ∞ where it overflows."""
-        if not isinstance(t, (int, float, np.number)):
-            return self._at(t, _namespace(t, self))
-        if isinstance(t, bool) or not t >= 0 or math.isinf(t):
+        """The value at t ≥ 0, a float; where it overflows, the limit (±∞)."""
+        time = as_float(t)
+        if time is None:
+            with np.errstate(over="ignore", under="ignore"):
+                return self._at(t, _namespace(t, self))
+        if not 0 <= time < math.inf:
             raise UserError(f"{self}: time must be a finite number of at least 0, got {t!r}")
         try:
-            return float(self._at(float(t), _Scalars))
+            return float(self._at(time, _Scalars))
         except OverflowError:
-            return math.inf
+            return self.limit
 
     def __str__(self) -> str:
         """The spec that parses back to this schedule."""
@@ -264,7 +267,7 @@ class Capped(Schedule):
 
     def _at(self, t: Any, xp: Any) -> Any:
         value = self.schedule(t)
-        return xp.minimum(value, self.largest if xp is _Scalars else value * 0 + self.largest)
+        return xp.minimum(value, self.largest if xp is _Scalars else xp.full_like(value, self.largest))
 
 
 constant, power, linear, exponential = Constant, Power, Linear, Exponential
@@ -284,7 +287,7 @@ def parse_schedule(spec: str | text.Call | float, where: str = "") -> Schedule:
     """
     if isinstance(spec, (int, float)):
         return Constant(spec)
-    call = text.parse(spec, where) if isinstance(spec, str) else spec
+    call = spec if isinstance(spec, text.Call) else text.parse(spec, where)
     args = tuple(parse_schedule(a, where) if isinstance(a, text.Call) else a for a in call.args)
     kwargs = {k: parse_schedule(a, where) if isinstance(a, text.Call) else a for k, a in call.kwargs.items()}
     schedule: Schedule = text.build("schedule", SCHEDULES, text.Call(call.name, args, kwargs), where)
@@ -292,11 +295,12 @@ def parse_schedule(spec: str | text.Call | float, where: str = "") -> Schedule:
 
 
 def _number(schedule: Schedule, name: str, value: object) -> float:
-    if isinstance(value, bool) or not isinstance(value, (int, float, np.number)) or math.isnan(value):
+    number = as_float(value)
+    if number is None or math.isnan(number):
         raise UserError(f"{schedule.name}: {name} must be a number, got {value!r}")
-    if math.isinf(value) and name != "largest":
+    if math.isinf(number) and name != "largest":
         raise UserError(f"{schedule.name}: {name} must be finite, got {value!r}")
-    return float(value)
+    return number
 
 
 def _signed_infinity(x: float) -> float:
@@ -306,6 +310,6 @@ def _signed_infinity(x: float) -> float:
 def _namespace(t: Any, schedule: Schedule) -> Any:
     import array_api_compat as compat
 
-    if not compat.is_array_api_obj(t):
+    if isinstance(t, bool) or not compat.is_array_api_obj(t):
         raise UserError(f"{schedule}: time must be a number or an array, got {type(t).__name__}")
     return compat.array_namespace(t)

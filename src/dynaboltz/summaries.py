@@ -11,7 +11,6 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 from dataclasses import dataclass
 from typing import Any, final
 
@@ -19,6 +18,7 @@ from dynaboltz import text
 from dynaboltz.errors import UserError
 from dynaboltz.operators import OPERATORS, Operator
 from dynaboltz.operators.arrays import Values
+from dynaboltz.scalars import as_float
 from dynaboltz.schedules import SCHEDULES, Schedule, parse_schedule
 
 
@@ -106,18 +106,21 @@ def parse_summary(spec: str, where: str = "") -> Summary:
     """
     call = text.parse(spec, where)
     if call.name in SCHEDULES:
-        raise UserError(f"{spec!r} is a schedule, not an operator\n  did you mean 'boltzmann(beta={spec})'?")
+        raise UserError(f"{text.short(spec)} is a schedule, not an operator\n  did you mean 'boltzmann(beta={spec})'?")
     args, kwargs = list(call.args), dict(call.kwargs)
     entry = OPERATORS.get(call.name)
-    takes_parameters = entry is not None and bool(dataclasses.fields(entry))
-    if args and not takes_parameters and "beta" not in kwargs:
-        kwargs["beta"] = args.pop(0)
+    parameters = len(dataclasses.fields(entry)) if entry else 0
+    if len(args) > parameters and "beta" not in kwargs:
+        kwargs["beta"] = args.pop(parameters)
     beta = kwargs.pop("beta", None)
-    operator: Operator = text.build("operator", OPERATORS, text.Call(call.name, tuple(args), kwargs), where)
+    taken = ("beta",) if entry and entry.uses in ("tilt", "all") else ()  # the moments that hold a β
+    operator: Operator = text.build(
+        "operator", OPERATORS, text.Call(call.name, tuple(args), kwargs), where, taken=taken
+    )
     if isinstance(beta, text.Call):
         return Dynamic(operator, parse_schedule(beta, where))
     if isinstance(beta, (str, tuple)):
-        raise UserError(f"beta must be a number or a schedule in {spec!r}, got {beta!r}")
+        raise UserError(f"beta must be a number or a schedule in {text.short(spec)}, got {text.short(beta)}")
     return Fixed(operator, beta)
 
 
@@ -138,8 +141,9 @@ def _check_operator(operator: object) -> None:
 
 
 def _check_sharpness(operator: Operator, beta: object) -> float:
-    if isinstance(beta, bool) or not isinstance(beta, (int, float)) or math.isnan(beta) or beta < 0:
+    sharpness = as_float(beta)
+    if sharpness is None or not sharpness >= 0:
         raise UserError(f"{operator}: beta must be a number of at least 0 (inf is the maximum), got {beta!r}")
-    if beta == 0 and not operator.traits.finite_at_zero:
+    if sharpness == 0 and not operator.traits.finite_at_zero:
         raise UserError(f"{operator} is infinite at beta = 0; use mellowmax, which is the mean there")
-    return float(beta)
+    return sharpness

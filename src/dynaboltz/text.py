@@ -25,26 +25,34 @@ class Call:
     kwargs: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
 
-def parse(text: str, where: str = "") -> Call:
-    """The spec as a tree.
+def parse(text: str, where: str = "", *, example: str = "boltzmann(beta=power(2))", longest: int = 1000) -> Call:
+    """The spec as a tree; ``example`` is for the message if it cannot be read.
 
     >>> parse("boltzmann(beta=power(2))").kwargs["beta"].args
     (2,)
     """
     place = f" in {where}" if where else ""
-    if not isinstance(text, str) or not text.strip() or len(text) > 1000:
-        raise UserError(f"expected a spec like 'boltzmann(beta=power(2))'{place}, got {str(text)[:80]!r}")
+    if isinstance(text, str) and len(text) > longest:
+        raise UserError(f"a spec has at most {longest:,} characters{place}; {short(text)} has {len(text):,}")
+    if not isinstance(text, str) or not text.strip():
+        raise UserError(f"expected a spec like {example!r}{place}, got {short(text)}")
     try:
         tree = ast.parse(text.strip(), mode="eval").body
         call = _node(tree)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         raise UserError(
-            f"cannot read {text!r}{place}: {error.args[0] if error.args else error}\n"
-            "  a spec reads like 'hard_max', 'boltzmann(beta=5.0)' or 'boltzmann(beta=power(2))'"
+            f"cannot read {short(text)}{place}: {error.args[0] if error.args else error}\n"
+            f"  a spec is a name with numbers, strings, tuples or specs in brackets, like {example!r}"
         ) from None
     if not isinstance(call, Call):
-        raise UserError(f"expected a name in {text!r}{place}, got the number {call!r}")
+        raise UserError(f"expected a name in {short(text)}{place}, got the value {short(call)}")
     return call
+
+
+def short(value: object) -> str:
+    """``repr(value)``, cut to 80 characters: for messages."""
+    written = repr(value)
+    return written if len(written) <= 80 else f"{written[:77]}..."
 
 
 def _node(node: ast.AST) -> Any:
@@ -54,33 +62,42 @@ def _node(node: ast.AST) -> Any:
         case ast.Name(id=name):
             return Call(name)
         case ast.Call(func=ast.Name(id=name), args=args, keywords=keywords):
-            if any(keyword.arg is None for keyword in keywords):
+            names = [keyword.arg for keyword in keywords]
+            if None in names:
                 raise ValueError("** is not part of a spec")
+            if len(set(names)) < len(names):
+                raise ValueError(f"{name} has an argument twice")
             return Call(name, tuple(map(_node, args)), {str(k.arg): _node(k.value) for k in keywords})
-        case ast.Constant(value=value) if isinstance(value, (int, float, str)) and not isinstance(value, bool):
+        case ast.Constant(value=value) if value is None or isinstance(value, (bool, int, float, str)):
             return value
-        case ast.UnaryOp(op=ast.USub(), operand=operand):
-            value = _node(operand)
-            if isinstance(value, (int, float)):
-                return -value
+        case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=value)) if type(value) in (int, float):
+            return -value  # type: ignore[operator]
+        case ast.UnaryOp(op=ast.USub(), operand=ast.Name(id="inf")):
+            return -math.inf
         case ast.Tuple(elts=elements) | ast.List(elts=elements):
             return tuple(map(_node, elements))
     raise ValueError(f"{ast.unparse(node)!r} is not a name, a number, a tuple or a call")
 
 
-def build(kind: str, table: Mapping[str, Callable[..., Any]], call: Call, where: str = "") -> Any:
-    """The object that ``call`` names in ``table``; a wrong name or argument is an error that names the nearest one."""
+def build(
+    kind: str, table: Mapping[str, Callable[..., Any]], call: Call, where: str = "", *, taken: tuple[str, ...] = ()
+) -> Any:
+    """The object that ``call`` names in ``table``; a wrong name or argument is an error that names the nearest one.
+
+    ``taken`` are the arguments that the caller has read already, for the messages.
+    """
     if call.name not in table:
         raise UnknownNameError(kind, call.name, table, where)
     factory = table[call.name]
     signature = inspect.signature(factory)
     for key in call.kwargs:
         if key not in signature.parameters:
-            raise UnknownNameError(f"argument of {call.name}:", key, signature.parameters, where)
+            known = [*signature.parameters, *taken]
+            raise UnknownNameError(f"argument of {call.name}:", key, known, where)
     try:
         signature.bind(*call.args, **call.kwargs)
     except TypeError as error:
-        usage = f"{call.name}({', '.join(signature.parameters)})"
+        usage = f"{call.name}({', '.join([*signature.parameters, *taken])})"
         raise UserError(f"{kind} {call.name!r}: {error}{where and ' in '}{where}\n  it reads {usage}") from None
     return factory(*call.args, **call.kwargs)
 

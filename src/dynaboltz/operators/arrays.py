@@ -6,13 +6,13 @@ NumPy, torch, JAX and every other array-API library go through ``array_api_compa
 from __future__ import annotations
 
 import contextlib
-import math
 from typing import Any
 
 import array_api_compat as compat
 import numpy as np
 
 from dynaboltz.errors import UserError
+from dynaboltz.scalars import as_float
 
 Values = Any
 """An array of any library: NumPy's ndarray, torch's Tensor, JAX's Array."""
@@ -21,7 +21,13 @@ Values = Any
 def as_values(q: Any, axis: int) -> tuple[Any, Values]:
     """Return the namespace of ``q`` and ``q`` itself (a list becomes a NumPy array), with its action axis checked."""
     if isinstance(q, (list, tuple, np.generic)):
-        q = np.asarray(q)
+        try:
+            q = np.asarray(q)
+        except (TypeError, ValueError) as error:
+            raise UserError(
+                f"action values must be numbers in rows of one length: {error}\n"
+                "  pad the shorter rows with -inf, which marks an illegal action"
+            ) from None
     if not compat.is_array_api_obj(q):
         raise UserError(
             f"action values must be an array (NumPy, torch, JAX) or a list of floats, got {type(q).__name__}"
@@ -49,12 +55,12 @@ def as_beta(xp: Any, q: Values, beta: Any, *, rows: tuple[int, ...]) -> Any:
     An infinite β becomes the largest finite number of the type: the same weights, and no ∞·0.
     """
     largest = float(xp.finfo(q.dtype).max)
-    if isinstance(beta, (int, float, np.number)) and not isinstance(beta, (bool, np.complexfloating)):
-        value = float(beta)
-        if math.isnan(value) or value < 0.0:
+    value = as_float(beta)
+    if value is not None:
+        if not value >= 0.0:
             raise UserError(f"beta must be at least 0 (0 is the mean, inf the maximum), got {value}")
         return min(value, largest)
-    if isinstance(beta, bool) or not compat.is_array_api_obj(beta):
+    if not compat.is_array_api_obj(beta) or not _real(beta):
         raise UserError(f"beta must be a number of at least 0 or an array of them, got {beta!r}")
     if compat.is_numpy_array(beta) and not compat.is_numpy_array(q):
         beta = xp.asarray(beta)
@@ -76,6 +82,10 @@ def as_mask(xp: Any, q: Values, mask: Any) -> Values:
     if not _broadcasts(tuple(mask.shape), tuple(q.shape)):
         raise UserError(f"mask of shape {tuple(mask.shape)} must broadcast to the action values' {tuple(q.shape)}")
     return mask
+
+
+def _real(x: Values) -> bool:
+    return bool(compat.array_namespace(x).isdtype(x.dtype, ("integral", "real floating")))
 
 
 def _broadcasts(shape: tuple[int, ...], to: tuple[int, ...]) -> bool:
@@ -122,11 +132,21 @@ def host_view(q: Values) -> Any:
             return None
         if q.requires_grad and torch.is_grad_enabled():
             return None
+        if torch.autograd.forward_ad.unpack_dual(q).tangent is not None:  # type: ignore[no-untyped-call]
+            return None
         try:
             return q.detach().numpy()
         except RuntimeError:  # inside vmap or another transform the tensor has no memory of its own
             return None
     return None
+
+
+def rounding_reaches_minimum(m: int, eps: float) -> bool:
+    """Whether a sum over m values may lose as much as one of them is worth, so that a mean could leave their range.
+
+    The sum loses up to m·eps/2 of itself, and the largest of m values, with weight 1/m, lifts the mean by no less.
+    """
+    return m * m * eps >= 1
 
 
 def quiet() -> contextlib.AbstractContextManager[Any]:

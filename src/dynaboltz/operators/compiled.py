@@ -7,6 +7,7 @@ version of the kernel for each operator and caches it on disk. :func:`summarise`
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 from collections import namedtuple
 from functools import cache
@@ -18,6 +19,7 @@ from numba import njit
 from numba.extending import overload
 
 from dynaboltz.operators import lanes
+from dynaboltz.operators.arrays import rounding_reaches_minimum
 from dynaboltz.operators.library import OPERATORS
 from dynaboltz.operators.logarithms import SoftMellowmax
 from dynaboltz.operators.operator import Moments, Operator
@@ -28,7 +30,7 @@ SOURCES = hashlib.sha256(b"".join(path.read_bytes() for path in sorted(Path(__fi
 edit nor an upgrade ever meets a stale compiled file."""
 
 _PARAMETERS: dict[type[Operator], Any] = {
-    entry: namedtuple(entry.__name__ + "Parameters", tuple(getattr(entry, "__dataclass_fields__", {})))
+    entry: namedtuple(entry.__name__ + "Parameters", [field.name for field in dataclasses.fields(entry)])
     for entry in OPERATORS.values()
 }
 globals().update({kind.__name__: kind for kind in _PARAMETERS.values()})  # importable, so that Numba can cache
@@ -82,7 +84,7 @@ def _sums_overload(p: Any, source: Any, offset: Any, m: Any, like: Any, beta: An
     entry = _OPERATOR_OF[p.instance_class]
     base, tilt, relative = (entry.uses in uses for uses in (("base", "all"), ("tilt", "all"), ("all",)))
     prior = entry is SoftMellowmax
-    below_all = -1e300 if like.dtype.bitwidth == 64 else -1e37
+    below_all = float(np.finfo(like.dtype.name).min)  # only −inf is smaller
 
     def code(p, source, offset, m, like, beta):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
         step = lanes.width(like)
@@ -163,10 +165,11 @@ def _build(sources: str) -> Any:
     return rows
 
 
-_rows = _build(SOURCES)
+batch = _build(SOURCES)
+"""``batch(parameters(op), q, m, beta, out)``: the values of rows of m actions each, ``q`` flat and contiguous."""
 
 
-def summarise(operator: Operator, q: Any, beta: float | None) -> Any:
+def summarise(operator: Operator, q: Any, beta: float | None = None) -> Any:
     """The operator's value of every row of ``q``, actions last; None if some value is not finite.
 
     ``q`` is float64 or float32; one thread, without the interpreter lock.
@@ -174,5 +177,7 @@ def summarise(operator: Operator, q: Any, beta: float | None) -> Any:
     values = np.empty(q.shape[:-1], q.dtype)
     rows = np.ascontiguousarray(q).reshape(-1)
     sharpness = 0.0 if beta is None else min(float(beta), float(np.finfo(q.dtype).max))
-    _rows(parameters(operator), rows, q.shape[-1], sharpness, values.reshape(-1))
+    batch(parameters(operator), rows, q.shape[-1], sharpness, values.reshape(-1))
+    if rounding_reaches_minimum(q.shape[-1], float(np.finfo(q.dtype).eps)):
+        values = np.maximum(values, np.where(np.isneginf(q), np.inf, q).min(axis=-1))
     return values if np.isfinite(values).all() else None

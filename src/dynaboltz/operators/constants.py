@@ -25,8 +25,8 @@ def gap_constant(m: int) -> float:
     """``W((m−1)/e)``: the supremum of β·(max x − boltz_β(x)) over x in R^m, attained.
 
     W is the principal branch of Lambert's function. The maximiser has one entry on top and m − 1 entries lower by
-    (1 + W((m−1)/e))/β. Smaller than log m, the paper's constant (Pan et al. 2020, Ineq. 11): by 2.5 times for m = 2, and by
-    less than 2 from m = 18 on.
+    (1 + W((m−1)/e))/β. Smaller than log m, the paper's constant (Pan et al. 2020, Ineq. 11): by 2.5 times for m = 2,
+    and by less than 2 from m = 18 on.
 
     >>> round(gap_constant(18), 6)
     1.456901

@@ -300,7 +300,8 @@ _LOG2E = math.log2(math.e)
 # whole number when added and leaves that number in the low mantissa bits.
 _HIGH64, _LOW64, _ROUND64 = 6.93147180369123816490e-01, 1.90821492927058770002e-10, 1.5 * 2.0**52
 _HIGH32, _LOW32, _ROUND32 = 0.693359375, -2.12194440054690574e-04, 1.5 * 2.0**23
-_LOWEST64, _LOWEST32 = -708.0, -87.0
+# The first k whose 2^k has only zero bits: there, and for all that is cut to it, e^x comes out as 0.
+_LOWEST64, _LOWEST32 = -1023 * math.log(2), -127 * math.log(2)
 
 
 def _reduce(x: Any) -> Any:
@@ -352,9 +353,10 @@ def _tail_lanes(r: Any) -> Any:
 
 @inlined
 def exp(x: Any) -> Any:
-    """e^x for x ≤ 0, lane by lane; never below the smallest normal number, NaN stays NaN."""
+    """e^x for x ≤ 0, lane by lane; 0 where 2^k would be subnormal, and NaN stays NaN whatever its payload."""
     shifted, r = _reduce(x)
-    return times_power_of_two(r * r * _tail(r) + (r + 1.0), shifted)
+    power = times_power_of_two(splat(x, 1.0), shifted)
+    return power * (r * r * _tail(r) + r) + power
 
 
 @inlined

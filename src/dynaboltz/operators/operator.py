@@ -12,8 +12,17 @@ import array_api_compat as compat
 import numpy as np
 
 from dynaboltz.errors import UserError
-from dynaboltz.operators.arrays import Values, host_view, quiet, readable, truth
+from dynaboltz.operators.arrays import (
+    Values,
+    as_values,
+    host_view,
+    quiet,
+    readable,
+    rounding_reaches_minimum,
+    truth,
+)
 from dynaboltz.operators.rows import Rows
+from dynaboltz.scalars import as_float
 from dynaboltz.text import literal
 
 COMPILED_FROM = 1 << 17
@@ -67,7 +76,7 @@ class Operator(ABC):
     is an error; a number, or an array with one entry a row. ``mask`` is True for legal actions; a value of −inf is
     an illegal action too. Values are checked wherever looking at them is free: in host memory and outside of
     jit, vmap and compile. Results have the array type, dtype and device of ``q``; the rounding error is at most
-    ``4·(m + 8)·eps·(max|q| + op's own overshoot)``.
+    ``4·(m + 8)·eps·(max|q| + op's own overshoot)``, where a β beyond the type's largest number stands for that number.
 
     An operator is one subclass: five one-line formulas over :class:`Rows` and, for the compiled kernels, one over
     :class:`Moments`. Its dataclass fields are its parameters.
@@ -104,7 +113,7 @@ class Operator(ABC):
         """The state value, of q's shape without the action axis."""
         self._check_beta(beta)
         fast = self._compiled(q, beta, axis) if mask is None else None
-        return fast if fast is not None else self._summarise(self._value, q, beta, axis, mask)
+        return fast if fast is not None else self._summarise(self._value_in_range, q, beta, axis, mask)
 
     @final
     def weights(self, q: Any, beta: Any = None, *, axis: int = -1, mask: Any = None) -> Values:
@@ -132,6 +141,13 @@ class Operator(ABC):
 
     __repr__ = __str__
 
+    def _value_in_range(self, rows: Rows) -> Values:
+        value = self._value(rows)
+        if not rounding_reaches_minimum(rows.below.shape[-1], float(rows.xp.finfo(value.dtype).eps)):
+            return value
+        bottom = rows.bottom()
+        return rows.xp.where(value < bottom, bottom, value)
+
     def _summarise(self, body: Callable[[Rows], Values], q: Any, beta: Any, axis: int, mask: Any) -> Values:
         return self._over_rows(body, q, beta, axis, mask)[1][..., 0]
 
@@ -145,8 +161,11 @@ class Operator(ABC):
         self._check_beta(beta)
         with quiet():
             rows = Rows.of(q, beta, axis=axis, mask=mask)
-            if not self.traits.finite_at_zero and _any_zero(rows.xp, rows.beta):
-                raise UserError(f"{self.name} is infinite at beta = 0; use mellowmax, which is the mean there")
+            if not self.traits.finite_at_zero and _any_zero(rows):
+                raise UserError(
+                    f"{self.name} is infinite at beta = 0 (and beyond {rows.below.dtype} at a beta as small as {beta});"
+                    " use mellowmax, which is the mean there"
+                )
             return rows, body(rows)
 
     def _check_beta(self, beta: Any) -> None:
@@ -157,27 +176,30 @@ class Operator(ABC):
 
     def _compiled(self, q: Any, beta: Any, axis: int) -> Values | None:
         """The value through the compiled rows, or None where they do not apply or the result needs explaining."""
-        if not isinstance(beta, (int, float, type(None))) or isinstance(beta, bool):
-            return None
+        sharpness = 0.0 if beta is None else as_float(beta)
         host = host_view(q)
-        if host is None or host.size < COMPILED_FROM or not -host.ndim <= axis < host.ndim:
+        if sharpness is None or host is None or host.size < COMPILED_FROM:
             return None
+        if sharpness != 0 and not sharpness >= float(np.finfo(host.dtype).smallest_normal):  # wrong, NaN or too small
+            return None
+        as_values(q, axis)
         from dynaboltz.operators.compiled import summarise
 
-        values = summarise(self, np.moveaxis(host, axis, -1), beta)
+        values = summarise(self, np.moveaxis(host, axis, -1), sharpness)
         return None if values is None else compat.array_namespace(q).asarray(values)
 
 
-def _any_zero(xp: Any, beta: Any) -> bool:
-    if isinstance(beta, float):
-        return beta == 0.0
-    return readable(beta) and truth(xp.any(beta == 0))
+def _any_zero(rows: Rows) -> bool:
+    smallest = float(rows.xp.finfo(rows.below.dtype).smallest_normal)  # libraries differ on what is below
+    if isinstance(rows.beta, float):
+        return rows.beta < smallest
+    return readable(rows.beta) and not truth(rows.xp.all(rows.beta >= smallest))
 
 
 def check_parameter(operator: Operator, name: str, value: object, largest: float) -> None:
     """Refuse a parameter outside [0, largest], and keep it as a float."""
-    number = isinstance(value, (int, float)) and not isinstance(value, bool)
-    if not number or not 0.0 <= float(value) <= largest or math.isinf(float(value)):  # type: ignore[arg-type]
+    number = as_float(value)
+    if number is None or not 0.0 <= number <= largest or math.isinf(number):
         upper = f"to {largest:g}" if math.isfinite(largest) else "up"
         raise UserError(f"{operator.name}: {name} must be a finite number from 0 {upper}, got {value!r}")
-    object.__setattr__(operator, name, float(value))  # type: ignore[arg-type]
+    object.__setattr__(operator, name, number)

@@ -18,6 +18,8 @@ class Rows:
     """Centred rows, actions on the last axis, and β; ``top``, sums and a β by row keep a last axis of length 1."""
 
     xp: Any
+    q: Values
+    """The values themselves, −inf where illegal."""
     top: Values
     """The largest legal value of each row."""
     below: Values
@@ -40,7 +42,7 @@ class Rows:
             raise UserError(_why_not_finite(to_numpy(q)))
         legal = q != -float("inf")
         below = xp.where(legal, q - top, xp.zeros_like(q))
-        return cls(xp, top, below, legal, beta)
+        return cls(xp, q, top, below, legal, beta)
 
     def sum(self, x: Values) -> Values:
         """The sum over actions."""
@@ -68,6 +70,10 @@ class Rows:
         """The uniform distribution over the maximisers."""
         tied = self.xp.astype(self.legal & (self.below == 0), self.below.dtype)
         return tied / self.sum(tied)
+
+    def bottom(self) -> Values:
+        """The smallest legal value of each row."""
+        return self.xp.min(self.xp.where(self.legal, self.q, self.top), axis=-1, keepdims=True)
 
     def zeros(self) -> Values:
         """Zeros, one a row."""
