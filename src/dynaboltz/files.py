@@ -1,10 +1,11 @@
-"""Writing files so that a crash leaves the old content or the new, never half of it."""
+"""Files: written so that a crash leaves the old content or the new, read only where they are plain files."""
 
 from __future__ import annotations
 
 import contextlib
 import os
 import secrets
+import stat
 from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
@@ -45,6 +46,20 @@ def write_atomically(path: Path, content: bytes | str) -> None:
     """Write ``content`` in place of ``path``."""
     with replacing(path) as file:
         file.write(content.encode() if isinstance(content, str) else content)
+
+
+def opened(path: Path) -> BinaryIO:
+    """``path`` open for reading, if it is a regular file: a pipe would hang and a device has no end."""
+    try:
+        regular = stat.S_ISREG(path.stat().st_mode)
+    except (OSError, ValueError) as fault:
+        raise UserError(f"cannot read {path}: {getattr(fault, 'strerror', None) or fault}") from fault
+    if not regular:
+        raise UserError(f"cannot read {path}: it is not a regular file")
+    try:
+        return path.open("rb")
+    except OSError as fault:
+        raise UserError(f"cannot read {path}: {fault.strerror or fault}") from fault
 
 
 def make_folder(folder: Path) -> Path:

@@ -120,7 +120,7 @@ NPZ: dict[str, tuple[Callable[[Members], Members], str]] = {
         lambda m: m | {"meta.npy": npy(np.frombuffer(b"[" * 200_000, np.uint8))},
         "'meta' is not JSON",
     ),
-    "meta that is a list": (lambda m: m | {"meta.npy": npy(np.frombuffer(b"[1]", np.uint8))}, "not a dynaboltz MDP"),
+    "meta that is a list": (lambda m: m | {"meta.npy": npy(np.frombuffer(b"[1]", np.uint8))}, "not a dynaboltz mdp"),
     "meta of the future": (lambda m: m | {"meta.npy": meta(version=99)}, "format version 99; this release reads 1"),
     "meta with text for a number": (lambda m: m | {"meta.npy": meta(n_actions="2")}, "n_actions must be an integer"),
     "meta with a number for labels": (lambda m: m | {"meta.npy": meta(state_labels=7)}, "state_labels must be a tuple"),

@@ -33,7 +33,7 @@ def load(source: str | os.PathLike[str]) -> MDP:
         return read(source)
     text = source.strip()
     if match := GYMNASIUM_ID.fullmatch(text):
-        keywords = parse_call(f"env{match['arguments']}")[1] if match["arguments"] else {}
+        keywords = parse_call(f"env{match['arguments']}").kwargs if match["arguments"] else {}
         return from_gymnasium(match["id"], **keywords)
     # A suffix decides before the disk does: a missing file must not be taken for a misspelt world.
     if "(" not in text and (Path(text).suffix.lower() in FORMATS or os.sep in text or Path(text).is_file()):

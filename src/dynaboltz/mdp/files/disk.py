@@ -2,25 +2,10 @@
 
 from __future__ import annotations
 
-import stat
 from pathlib import Path
-from typing import BinaryIO
 
 from dynaboltz.errors import UserError
-
-
-def opened(path: Path) -> BinaryIO:
-    """``path`` open for reading, if it is a regular file: a pipe would hang and a device has no end."""
-    try:
-        regular = stat.S_ISREG(path.stat().st_mode)
-    except (OSError, ValueError) as fault:
-        raise UserError(f"cannot read {path}: {getattr(fault, 'strerror', None) or fault}") from fault
-    if not regular:
-        raise UserError(f"cannot read {path}: it is not a regular file")
-    try:
-        return path.open("rb")
-    except OSError as fault:
-        raise UserError(f"cannot read {path}: {fault.strerror or fault}") from fault
+from dynaboltz.files import opened
 
 
 def read_lines(path: Path) -> list[str]:

@@ -20,10 +20,9 @@ from typing import IO, TYPE_CHECKING, Any, cast
 import numpy as np
 
 from dynaboltz.errors import MissingExtraError, UnknownNameError, UserError
-from dynaboltz.files import replacing
+from dynaboltz.files import opened, replacing
 from dynaboltz.mdp.arrays import Floats
 from dynaboltz.mdp.files.choices import Choices, from_choices, to_choices
-from dynaboltz.mdp.files.disk import opened
 
 if TYPE_CHECKING:
     from dynaboltz.mdp.model import MDP

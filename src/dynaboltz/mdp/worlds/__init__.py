@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from dynaboltz.errors import UnknownNameError
-from dynaboltz.mdp.calls import called, parse_call
+from dynaboltz import text
+from dynaboltz.mdp.calls import parse_call
 from dynaboltz.mdp.worlds.examples import inventory, maintenance
 from dynaboltz.mdp.worlds.grids import drawn, grid, paper_grid, pgq_grid
 from dynaboltz.mdp.worlds.small import bandit, chain, garnet, tight_bandit, two_cycle
@@ -35,13 +35,11 @@ WORLDS: dict[str, Callable[..., MDP]] = {
 """Name → factory. All parameters are keywords, and all but the map's text have defaults."""
 
 
-def build_world(text: str) -> MDP:
+def build_world(spec: str) -> MDP:
     """The MDP of a world's text form, ``name`` or ``name(key=value, …)`` with literal values.
 
     >>> build_world("chain(states=4)")
     MDP(states=4, actions=2, rows=6, transitions=6, terminal=1)
     """
-    name, arguments = parse_call(text)
-    if name not in WORLDS:
-        raise UnknownNameError("world", name, WORLDS)
-    return called(WORLDS[name], arguments, f"world {name!r}")
+    world: MDP = text.build("world", WORLDS, parse_call(spec))
+    return world
