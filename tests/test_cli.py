@@ -18,6 +18,8 @@ dynaboltz: dynamic Boltzmann softmax Bellman updates
 usage: dynaboltz COMMAND [OPTIONS]
 
   lens       what each operator makes of a row of action values
+  solve      a finite MDP: values, a policy and a proven bound on their error
+  show       a solution: value map and policy, on the terminal or as a figure
   mdp        check, convert and show finite MDPs
   reproduce  the paper's claims: numbers, figures and the verdict of each
   doctor     what is installed, what is missing and the command that installs it

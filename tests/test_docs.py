@@ -41,21 +41,12 @@ def test_ledger_rows_are_all_read() -> None:
 def test_equation_leads_to_a_function_and_a_test(row: tuple[str, str, str, str]) -> None:
     _, path, file, test = row
     parts = path.split(".")
-    depth = next(n for n in range(len(parts), 0, -1) if _is_module(".".join(parts[:n])))
-    thing = import_module(".".join(parts[:depth]))
-    for part in parts[depth:]:
-        thing = getattr(thing, part)
+    thing: object = import_module(parts[0])
+    for depth, part in enumerate(parts[1:], 2):
+        thing = getattr(thing, part) if hasattr(thing, part) else import_module(".".join(parts[:depth]))
     assert callable(thing)
     text = (ROOT / file).read_text(encoding="utf-8")
     assert f"def {test}(" in text if test else True
-
-
-def _is_module(name: str) -> bool:
-    try:
-        import_module(name)
-    except ModuleNotFoundError:
-        return False
-    return True
 
 
 def test_ledger_holds_every_claim_and_nothing_else() -> None:

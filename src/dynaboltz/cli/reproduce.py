@@ -21,7 +21,7 @@ class Options:
     """See the module."""
 
     section: Annotated[str, tyro.conf.Positional] = "all"
-    """Part of the paper: all or theory."""
+    """Part of the paper: all, theory or planning."""
     out: Path = Path("out/reproduce")
     """Folder for the page, the figures (SVG and PDF) and the numbers (JSON)."""
     only: tuple[str, ...] = ()

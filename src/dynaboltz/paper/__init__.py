@@ -7,8 +7,10 @@ from dynaboltz.paper import (
     beta_range,
     corollary,
     figure_bound,
+    figure_gridworld,
     proposition_1,
     proposition_2,
+    theorem_1,
     theorem_2,
     theorem_4,
 )
@@ -23,6 +25,11 @@ CLAIMS: dict[str, Claim] = {
         beta_range.CLAIM,
         figure_bound.RANGE,
         figure_bound.IMPROVEMENT,
+        theorem_1.THEOREM_1,
+        theorem_1.THEOREM_2,
+        figure_gridworld.WORLD,
+        figure_gridworld.VALUE_LOSS,
+        figure_gridworld.RATE,
         proposition_2.CLAIM,
         theorem_4.CLAIM,
     )
