@@ -11,7 +11,7 @@ JOBS ?= 2
 READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup test lint types reproduce bench faults clean
+.PHONY: help setup test lint types reproduce bench bench-planning peers faults clean
 
 help:  ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 20
@@ -45,8 +45,16 @@ reproduce: $(READY)  ## the paper's claims and their verdicts → out/reproduce/
 bench: $(READY)  ## operator throughput beside this machine's limits
 	@$(BIN)/python benchmarks/operators.py
 
-faults: $(READY)  ## the full fault and precision counts
+bench-planning: $(READY)  ## sweeps beside the memory bandwidth, and solvers beside their peers
+	@$(BIN)/python benchmarks/planning.py $(if $(PEERS),--peers $(PEERS))
+
+peers: $(READY)  ## make .venv-peers/ with the solvers that bench-planning compares with
+	@$(PYTHON) -m venv .venv-peers
+	@.venv-peers/bin/python -m pip install --quiet --disable-pip-version-check quantecon mdpsolver pymdptoolbox
+
+faults: $(READY)  ## the full counts: precision of the operators, certificates and resumed solves
 	@$(BIN)/python benchmarks/faults_operators.py
+	@$(BIN)/python benchmarks/faults_planning.py
 
 clean:  ## remove .venv/ and out/
 	rm -rf $(VENV) $(OUT)

@@ -62,6 +62,16 @@ WRONG = {
     "all illegal": (["lens", "--summary", "mean", "--", "-inf"], "no legal action"),
     "negative time": (["lens", "0", "1", "--t", "-1"], "time must be"),
     "code": (["lens", "0", "--summary", "__import__('os').getcwd()"], "cannot read"),
+    "no such model": (["solve", "frozenlake", "--discount", "0.9"], "unknown world 'frozenlake'"),
+    "missing model": (["solve", "model.tra", "--discount", "0.9"], "cannot read model.tra"),
+    "discount above 1": (["solve", "two_cycle", "--discount", "2"], "discount must be a number from 0 to 1, got 2"),
+    "endless episode": (["solve", "two_cycle", "--discount", "1"], "use a discount below 1"),
+    "unknown method": (["solve", "two_cycle", "--discount", "0.9", "--method", "mpj"], "did you mean 'mpi'?"),
+    "wrong target": (["solve", "two_cycle", "--discount", "0.9", "--out", "x.parquet"], "known: .csv, .npz"),
+    "resume from nothing": (["solve", "two_cycle", "--discount", "0.9", "--resume"], "--checkpoint FILE"),
+    "show a missing file": (["show", "missing.npz"], "cannot read missing.npz"),
+    "convert without a target": (["mdp", "convert", "two_cycle"], "convert takes a source and a target"),
+    "malformed world": (["mdp", "check", "garnet(states=5, bogus=1)"], "argument of garnet: 'bogus'"),
     "unknown section": (["reproduce", "theroy"], "did you mean 'theory'?"),
     "unknown claim": (["reproduce", "--only", "theorem2"], "did you mean 'theorem-2'?"),
 }
@@ -110,6 +120,63 @@ def test_lens_as_json_holds_the_operator_s_value(capsys: Output) -> None:
     first, second = json.loads(capsys.readouterr().out)
     assert first["value"] == boltzmann([0.0, 1.0], 2.0).item()
     assert (second["value"], second["beta"], second["at_most"]) == (1.0, None, 0.0)
+
+
+def test_solve_prints_map_and_proven_bound(capsys: Output) -> None:
+    assert main(["solve", "map(text='S.G')", "--discount", "0.5", "--error", "1e-9"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "map(text='S.G'): 3 states, 4 actions, 8 transitions"
+    assert lines[1].startswith("converged: hard_max by auto, γ = 0.5")
+    assert "(proven, rounding included)" in lines[2]
+    assert lines[-1] == "→ 0.500 → 1.000 · 0.000"
+
+
+def test_solve_that_does_not_converge_says_so_with_exit_code_1(capsys: Output) -> None:
+    arguments = ["solve", "two_cycle", "--discount", "0.95", "--summary", "boltzmann(beta=3)", "--max-sweeps", "20"]
+    assert main(arguments) == 1
+    output = capsys.readouterr().out
+    assert "not converged" in output
+    assert "max_sweeps = 20 sweeps are done" in output
+
+
+def test_solution_is_written_shown_and_drawn(tmp_path: Path, capsys: Output) -> None:
+    solution, table, figure = tmp_path / "s.npz", tmp_path / "s.csv", tmp_path / "map.svg"
+    for target in (solution, table):
+        assert main(["solve", "paper_grid", "--discount", "0.9", "--out", str(target)]) == 0
+    printed = capsys.readouterr().out.split("\n\n")[1]
+    assert main(["show", str(solution), "--figure", str(figure)]) == 0
+    assert capsys.readouterr().out.split("\n\n")[1].strip() == printed.strip()
+    assert figure.read_text(encoding="utf-8").startswith("<?xml")
+    first = table.read_text(encoding="utf-8").splitlines()[1].split(",")
+    assert (first[0], first[6]) == ("0", "right")
+    assert float(first[3]) <= 0.9**27 <= float(first[4])
+
+
+def test_show_refuses_a_file_that_is_no_solution(tmp_path: Path, capsys: Output) -> None:
+    assert main(["mdp", "convert", "two_cycle", str(tmp_path / "m.npz")]) == 0
+    capsys.readouterr()
+    assert main(["show", str(tmp_path / "m.npz")]) == 2
+    assert "unexpected member" in capsys.readouterr().err
+
+
+def test_solve_resumes_from_its_checkpoint_to_the_same_values(tmp_path: Path, capsys: Output) -> None:
+    base = ["solve", "chain(states=30, slip=0.2)", "--discount", "0.99", "--error", "1e-10", "--method", "jacobi"]
+    state = str(tmp_path / "state.npz")
+    assert main([*base, "--out", str(tmp_path / "whole.csv")]) == 0
+    assert main([*base, "--checkpoint", state, "--max-sweeps", "50"]) == 1
+    assert main([*base, "--checkpoint", state, "--resume", "--out", str(tmp_path / "resumed.csv")]) == 0
+    capsys.readouterr()
+    assert (tmp_path / "whole.csv").read_bytes() == (tmp_path / "resumed.csv").read_bytes()
+
+
+def test_mdp_check_says_what_a_model_holds(capsys: Output) -> None:
+    assert main(["mdp", "check", "paper_grid", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["states"] == 86
+
+
+def test_mdp_show_draws_the_map(capsys: Output) -> None:
+    assert main(["mdp", "show", "map(text='S#/.G')"]) == 0
+    assert capsys.readouterr().out == "S#\n.G\n"
 
 
 def test_doctor_reports_every_core_package(capsys: Output) -> None:

@@ -45,6 +45,8 @@ def figure(
     grid: Grid, values: Any, policy: Any, labels: Sequence[str] | None, *, title: str = "", axes: Any = None
 ) -> MatplotlibFigure:
     """The map as a figure: colour is value, arrows are the policy, dark cells are walls."""
+    from matplotlib import colormaps
+
     from dynaboltz.reports.figures import canvas
 
     if grid.rows * grid.cols > 250_000:
@@ -53,8 +55,8 @@ def figure(
     if axes is None:
         scale = max(2.2, min(7.0, 0.42 * grid.cols))
         drawn, axes = canvas(width=scale + 1.0, height=max(1.4, scale * grid.rows / grid.cols))
-    image = axes.imshow(np.ma.masked_invalid(grid.image(values)), cmap="cividis", interpolation="nearest")
-    image.cmap.set_bad("#2b2b2b")
+    colours = colormaps["cividis"].with_extremes(bad="#2b2b2b")
+    image = axes.imshow(np.ma.masked_invalid(grid.image(values)), cmap=colours, interpolation="nearest")
     axes.figure.colorbar(image, ax=axes, label="value", shrink=0.9)
     if grid.rows * grid.cols <= 2500:
         signs = arrows(policy, labels)
