@@ -12,7 +12,7 @@ import pytest
 SOURCE = Path(__file__).parents[1] / "src" / "dynaboltz"
 
 ORDER = (
-    "errors", "scalars", "files", "archive", "text", "operators", "schedules", "summaries", "theory", "mdp",
+    "errors", "scalars", "files", "archive", "storage", "text", "operators", "schedules", "summaries", "theory", "mdp",
     "planning", "tabular", "envs", "deep", "runs", "studies", "reports", "paper", "cli",
 )  # fmt: skip
 """Each layer may import those before it and itself."""
