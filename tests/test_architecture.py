@@ -22,6 +22,7 @@ HEAVY = {"torch", "jax", "numba", "llvmlite", "matplotlib", "jinja2", "ray", "al
 
 MAY_IMPORT_AT_TOP = {
     "operators/compiled.py": {"numba"},
+    "operators/elementary.py": {"numba"},
     "operators/lanes.py": {"numba", "llvmlite"},
     "mdp/gym_env.py": {"gymnasium"},
     "cli/lens.py": {"tyro"},

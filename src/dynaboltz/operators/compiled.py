@@ -18,7 +18,7 @@ import numpy as np
 from numba import njit
 from numba.extending import overload
 
-from dynaboltz.operators import lanes
+from dynaboltz.operators import elementary, lanes
 from dynaboltz.operators.arrays import rounding_reaches_minimum
 from dynaboltz.operators.library import OPERATORS
 from dynaboltz.operators.logarithms import SoftMellowmax
@@ -43,18 +43,12 @@ def parameters(operator: Operator) -> Any:
     return kind(*(getattr(operator, field) for field in kind._fields))
 
 
-_finish_tilted = lanes.inlined(finish_tilted)
-
-
 @overload(finish_tilted, strict=False, jit_options=lanes.INLINE)
-def _finish_tilted_lanes(count: Any, below: Any, mass: Any, relative: Any, beta: Any) -> Any:  # noqa: ARG001
-    def code(count, below, mass, relative, beta):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
-        value = count
-        for lane in range(lanes.width(count)):
-            c, b = lanes.extract(count, lane), lanes.extract(below, lane)
-            one = _finish_tilted(c, b, lanes.extract(mass, lane), lanes.extract(relative, lane), beta)
-            value = lanes.insert(value, one, lane)
-        return value
+def _finish_tilted_lanes(base: Any, below: Any, mass: Any, relative: Any, beta: Any) -> Any:  # noqa: ARG001
+    def code(base, below, mass, relative, beta):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+        mean = below / base
+        log = elementary.log_either(mass / base, relative / base)
+        return lanes.where_less(mean * -beta, lanes.splat(mean, 1e-17), mean, log / beta)
 
     return code
 
@@ -102,18 +96,18 @@ def _sums_overload(p: Any, source: Any, offset: Any, m: Any, like: Any, beta: An
                 x = lanes.load(source, at, like)
                 at += step
                 d = lanes.where_less(x, lowest, zero, x - top)
-                g = lanes.exp(d * p.alpha) if prior else one
+                g = elementary.exp(d * p.alpha) if prior else one
                 if base:
                     g = lanes.where_less(x, lowest, zero, g)
                     count = count + g
                     below = below + g * d
                 if tilt:
-                    e = lanes.where_less(x, lowest, zero, lanes.exp(d * beta))
+                    e = lanes.where_less(x, lowest, zero, elementary.exp(d * beta))
                     e = e * g if prior else e
                     mass = mass + e
                     weighted = weighted + e * d
                 if relative:
-                    excess = excess + g * lanes.expm1(d * beta)
+                    excess = excess + g * elementary.expm1(d * beta)
         return Moments(top, count, below, mass, weighted, excess)
 
     return code

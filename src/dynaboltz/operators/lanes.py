@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import operator
+import struct
 from typing import Any
 
 from llvmlite import ir
@@ -196,23 +197,37 @@ def extract(typing: Any, value: Any, lane: Any) -> Any:  # noqa: ARG001
 
 
 @primitive
-def insert(typing: Any, value: Any, scalar: Any, lane: Any) -> Any:  # noqa: ARG001
-    """The lanes with one replaced."""
+def exponent(typing: Any, value: Any) -> Any:  # noqa: ARG001
+    """The whole k with value = 2^k·m and m in [√½, √2), for positive normal numbers, as a float."""
 
-    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return builder.insert_element(args[0], context.cast(builder, args[1], signature.args[1], value.dtype), args[2])
+    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:  # noqa: ARG001
+        return builder.sitofp(_binary_exponent(builder, value, args[0]), value.vector)
 
-    return value(value, scalar, lane), code
+    return value(value), code
 
 
-@overload(math.log, strict=False, jit_options=INLINE)
-def _log_lanes(x: Any) -> Any:
-    def code(x):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
-        for lane in range(width(x)):
-            x = insert(x, math.log(extract(x, lane)), lane)
-        return x
+@primitive
+def mantissa(typing: Any, value: Any) -> Any:  # noqa: ARG001
+    """The m of :func:`exponent`."""
 
-    return code if isinstance(x, Lanes) else None
+    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:  # noqa: ARG001
+        k = _binary_exponent(builder, value, args[0])
+        shift = ir.Constant(value.bits, [_mantissa_bits(value)] * value.width)
+        return builder.bitcast(builder.sub(builder.bitcast(args[0], value.bits), builder.shl(k, shift)), value.vector)
+
+    return value(value), code
+
+
+def _mantissa_bits(lanes: Lanes) -> int:
+    return 52 if lanes.dtype.bitwidth == 64 else 23
+
+
+def _binary_exponent(builder: Any, lanes: Lanes, value: Any) -> Any:
+    smallest = struct.unpack("<q", struct.pack("<d", math.sqrt(0.5)))[0]
+    if lanes.dtype.bitwidth == 32:
+        smallest = struct.unpack("<i", struct.pack("<f", math.sqrt(0.5)))[0]
+    bits = builder.sub(builder.bitcast(value, lanes.bits), ir.Constant(lanes.bits, [smallest] * lanes.width))
+    return builder.ashr(bits, ir.Constant(lanes.bits, [_mantissa_bits(lanes)] * lanes.width))
 
 
 @primitive
@@ -228,11 +243,10 @@ def maximum(typing: Any, a: Any, b: Any) -> Any:  # noqa: ARG001
 
 @primitive
 def times_power_of_two(typing: Any, value: Any, shifted: Any) -> Any:  # noqa: ARG001
-    """``value · 2^k``, where k is held in the low mantissa bits of ``shifted`` (see :func:`exp`)."""
-    mantissa = 52 if value.dtype.bitwidth == 64 else 23
+    """``value · 2^k``, where k is held in the low mantissa bits of ``shifted`` (see :mod:`elementary`)."""
 
     def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:  # noqa: ARG001
-        shift = ir.Constant(value.bits, [mantissa] * value.width)
+        shift = ir.Constant(value.bits, [_mantissa_bits(value)] * value.width)
         k = builder.shl(builder.bitcast(args[1], value.bits), shift)
         return builder.bitcast(builder.add(builder.bitcast(args[0], value.bits), k), value.vector)
 
@@ -285,83 +299,3 @@ def transpose(typing: Any, source: Any, start: Any, stride: Any, target: Any, of
         return context.get_dummy_value()
 
     return types.void(source, start, stride, target, offset, like), code
-
-
-# Chebyshev-economised polynomials of e^r on |r| ≤ ln(2)/2, from the constant on; the relative error of exp is below
-# 3e-16 (float64) and 2e-7 (float32), which tests/operators/test_lanes.py holds against mpmath.
-_C64 = (
-    1.0, 1.0, 0.5000000000000019, 0.1666666666666668, 0.0416666666664881, 0.008333333333319601,
-    0.0013888888952314775, 0.00019841269890047113, 2.4801485482328494e-05, 2.755724091857897e-06,
-    2.763263963904103e-07, 2.5110037605963777e-08,
-)  # fmt: skip
-_C32 = (1.0, 1.0, 0.5, 0.16666415333747864, 0.04166635125875473, 0.00837512593716383, 0.0013941108481958508)
-_LOG2E = math.log2(math.e)
-# ln 2 in two parts, the first with trailing zeros, so that k·high is exact; and 1.5·2^mantissa, which rounds to a
-# whole number when added and leaves that number in the low mantissa bits.
-_HIGH64, _LOW64, _ROUND64 = 6.93147180369123816490e-01, 1.90821492927058770002e-10, 1.5 * 2.0**52
-_HIGH32, _LOW32, _ROUND32 = 0.693359375, -2.12194440054690574e-04, 1.5 * 2.0**23
-# The first k whose 2^k has only zero bits: there, and for all that is cut to it, e^x comes out as 0.
-_LOWEST64, _LOWEST32 = -1023 * math.log(2), -127 * math.log(2)
-
-
-def _reduce(x: Any) -> Any:
-    """Return (shifted, r) with x = k·ln 2 + r, k in the low bits of ``shifted``; x is cut where e^x underflows."""
-    raise NotImplementedError
-
-
-@overload(_reduce, jit_options=INLINE)
-def _reduce_lanes(x: Any) -> Any:
-    high, low, rounding, lowest = (
-        (_HIGH64, _LOW64, _ROUND64, _LOWEST64) if x.dtype.bitwidth == 64 else (_HIGH32, _LOW32, _ROUND32, _LOWEST32)
-    )
-
-    def code(x: Any) -> Any:
-        floor = splat(x, lowest)
-        x = where_less(x, floor, floor, x)
-        shifted = x * _LOG2E + rounding
-        k = shifted - rounding
-        return shifted, (x - k * high) - k * low
-
-    return code
-
-
-def _tail(r: Any) -> Any:
-    """(e^r − 1 − r) / r², by Estrin's scheme."""
-    raise NotImplementedError
-
-
-@overload(_tail, jit_options=INLINE)
-def _tail_lanes(r: Any) -> Any:
-    if r.dtype.bitwidth == 64:
-        c2, c3, c4, c5, c6, c7, c8, c9, c10, c11 = _C64[2:]
-
-        def code(r: Any) -> Any:
-            r2 = r * r
-            r4 = r2 * r2
-            high = (r * c11 + c10) * r2 + (r * c9 + c8)
-            low = ((r * c7 + c6) * r2 + (r * c5 + c4)) * r2 + (r * c3 + c2)
-            return high * (r4 * r2) + low
-    else:
-        c2, c3, c4, c5, c6 = _C32[2:]
-
-        def code(r: Any) -> Any:
-            r2 = r * r
-            return (r * c5 + c4 + r2 * c6) * r2 + (r * c3 + c2)
-
-    return code
-
-
-@inlined
-def exp(x: Any) -> Any:
-    """e^x for x ≤ 0, lane by lane; 0 where 2^k would be subnormal, and NaN stays NaN whatever its payload."""
-    shifted, r = _reduce(x)
-    power = times_power_of_two(splat(x, 1.0), shifted)
-    return power * (r * r * _tail(r) + r) + power
-
-
-@inlined
-def expm1(x: Any) -> Any:
-    """e^x − 1 for x ≤ 0 without cancellation near 0, lane by lane."""
-    shifted, r = _reduce(x)
-    power = times_power_of_two(splat(x, 1.0), shifted)
-    return power * (r * r * _tail(r) + r) + (power - 1.0)
