@@ -20,6 +20,7 @@ own stopping rule, and one that does not finish in its time box counts as its ti
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import os
 import platform
@@ -63,8 +64,9 @@ TRIAD = 20_000_000
 
 @njit(nogil=True)
 def _triad(a: Any, b: Any, c: Any, first: Any, last: Any) -> None:
-    for i in range(first, last):
-        a[i] = b[i] + 3.0 * c[i]
+    x, y, z = a[first:last], b[first:last], c[first:last]  # views: an offset index would keep it from vectorising
+    for i in range(x.size):
+        x[i] = y[i] + 3.0 * z[i]
 
 
 def bytes_moved(mdp: MDP) -> int:
@@ -93,7 +95,7 @@ def measure_sweeps(name: str, mdp: MDP, rounds: int, triad: int) -> list[dict[st
     a, b, c = (np.ones(triad) for _ in range(3))
     problems = {n: Problem(mdp, 0.9, threads=n) for n in threads}
     spans = np.linspace(0, triad, 65).astype(int).tolist()
-    pieces = list(zip(spans, spans[1:], strict=False))
+    pieces = list(itertools.pairwise(spans))
     timed: dict[Any, Callable[[], object]] = {}
     for n, problem in problems.items():
         if n > 1 and problem.threads == 1:
@@ -274,6 +276,31 @@ def show_answer(r: dict[str, Any]) -> None:
     )
 
 
+def peers_of(python: str | None) -> list[str]:
+    """The solvers that this Python can import."""
+    found = []
+    for solver, module in PEERS.items() if python else ():
+        if subprocess.run([str(python), "-c", f"import {module}"], capture_output=True, check=False).returncode == 0:
+            found.append(solver)
+    return found
+
+
+def compare(name: str, mdp: MDP, options: argparse.Namespace, report: Callable[[dict[str, Any]], None]) -> None:
+    """Time every method and every peer at both discounts; ``report`` sees each record as it is done."""
+    solvers = peers_of(options.peers)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "model.npz"
+        if solvers:
+            write_for_peers(mdp, path)
+        for discount in DISCOUNTS:
+            for record in measure_answers(name, mdp, discount, options.methods.split(","), 3):
+                report(record)
+            reference = solve(mdp, discount=discount, error=ERROR).values
+            for solver in solvers:
+                found = measure_peer(options.peers, solver, path, discount, options.peer_seconds, reference)
+                report({"model": name} | found)
+
+
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -286,47 +313,31 @@ def main() -> None:
     parser.add_argument("--peer-seconds", type=float, default=120.0, help="time box of a peer")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
-    quiet = options.json
-    report: dict[str, Any] = {
-        "machine": f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}, NumPy {np.__version__}",
-        "sweeps": [],
-        "answers": [],
-    }
-    if not quiet:
-        print(report["machine"])
+    machine = (
+        f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}, NumPy {np.__version__}"
+    )
+    sweeps: list[dict[str, Any]] = []
+    answers: list[dict[str, Any]] = []
+
+    def report(record: dict[str, Any]) -> None:
+        answers.append(record)
+        if not options.json:
+            show_answer(record)
+
     for name, world in (QUICK if options.quick else FULL).items():
         mdp = build_world(world)
-        if not quiet:
-            print(f"\n{name}: {mdp.n_states:,} states, {mdp.n_transitions:,} transitions, {mdp.nbytes / 1e6:.0f} MB")
+        if not options.json:
+            print(
+                f"\n{name}: {mdp.n_states:,} states, {mdp.n_transitions:,} transitions, {mdp.nbytes / 1e6:.0f} MB; {machine}"
+            )
         if not options.no_sweeps:
-            records = measure_sweeps(name, mdp, options.rounds, TRIAD // (20 if options.quick else 1))
-            report["sweeps"] += records
-            if not quiet:
+            sweeps += (records := measure_sweeps(name, mdp, options.rounds, TRIAD))
+            if not options.json:
                 show_sweeps(records)
-        if options.no_answers:
-            continue
-        with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder) / "model.npz"
-            if options.peers:
-                write_for_peers(mdp, path)
-            for discount in DISCOUNTS:
-                records = measure_answers(name, mdp, discount, options.methods.split(","), 3)
-                reference = solve(mdp, discount=discount, error=ERROR).values
-                for record in records if not quiet else ():
-                    show_answer(record)
-                for solver, module in PEERS.items() if options.peers else ():
-                    known = subprocess.run([options.peers, "-c", f"import {module}"], capture_output=True, check=False)
-                    if known.returncode:
-                        continue
-                    record = {"model": name} | measure_peer(
-                        options.peers, solver, path, discount, options.peer_seconds, reference
-                    )
-                    records.append(record)
-                    if not quiet:
-                        show_answer(record)
-                report["answers"] += records
-    if quiet:
-        print(json.dumps(report, indent=1))
+        if not options.no_answers:
+            compare(name, mdp, options, report)
+    if options.json:
+        print(json.dumps({"machine": machine, "sweeps": sweeps, "answers": answers}, indent=1))
 
 
 if __name__ == "__main__":
