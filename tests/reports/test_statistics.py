@@ -14,6 +14,7 @@ from dynaboltz.reports.statistics import (
     bootstrap_interval,
     cohens_d,
     difference_interval,
+    exchange_test,
     holm,
     mean_interval,
     share_interval,
@@ -121,6 +122,21 @@ def test_bootstrap_with_the_same_generator_is_the_same_and_with_another_it_is_no
     assert first == again != other
 
 
+def test_exchange_test_is_scipy_s_permutation_test_of_pairs() -> None:
+    a, b = samples(first=9, second=9)
+
+    def difference(x: NDArray[np.float64], y: NDArray[np.float64], axis: int) -> NDArray[np.float64]:
+        return np.asarray(np.mean(x, axis=axis) - np.mean(y, axis=axis))
+
+    theirs = stats.permutation_test((a, b), difference, permutation_type="samples", n_resamples=np.inf)
+    ours = exchange_test(a, b, np.random.default_rng(3), resamples=20_000)
+    assert ours == pytest.approx(theirs.pvalue, abs=0.01)
+
+
+def test_exchange_test_of_equal_pairs_finds_nothing() -> None:
+    assert exchange_test(np.arange(5.0), np.arange(5.0), np.random.default_rng(0)) == 1.0
+
+
 def test_holm_steps_down_and_never_falls() -> None:
     assert holm([0.5, 0.001, 0.02, 0.02]).tolist() == pytest.approx([0.5, 0.004, 0.06, 0.06])
     assert holm(np.full((2, 3), 0.9)).tolist() == [[1.0] * 3] * 2
@@ -138,6 +154,8 @@ def test_holm_steps_down_and_never_falls() -> None:
         (lambda: share_interval(1, 2, method="wald"), "wilson"),
         (lambda: bootstrap_interval([1.0], np.random.default_rng(0)), "2 rows"),
         (lambda: bootstrap_interval([1.0, 2.0], np.random.default_rng(0), resamples=10), "100"),
+        (lambda: exchange_test([1.0, 2.0], [1.0, 2.0, 3.0], np.random.default_rng(0)), "2 and 3"),
+        (lambda: exchange_test([1.0, 2.0], [1.0, 2.0], np.random.default_rng(0), resamples=10), "100"),
         (lambda: holm([0.5, 1.5]), "between 0 and 1"),
     ],
 )

@@ -4,6 +4,8 @@ Adding a claim is a module with a :class:`~dynaboltz.paper.claim.Claim` and a li
 """
 
 from dynaboltz.paper import (
+    atari_scores,
+    atari_table,
     beta_range,
     corollary,
     figure_bound,
@@ -32,6 +34,10 @@ CLAIMS: dict[str, Claim] = {
         figure_gridworld.RATE,
         proposition_2.CLAIM,
         theorem_4.CLAIM,
+        atari_scores.MEDIANS,
+        atari_scores.WINS,
+        atari_table.RELATIVE,
+        atari_table.TABLE,
     )
 }
 """Every claim by name, in the order of the paper."""

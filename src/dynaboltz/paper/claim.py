@@ -82,3 +82,5 @@ class Claim:
     """Equation of the paper → function of ours, as importable path."""
     test: Callable[[np.random.Generator], Evidence]
     """Runs the test with its own stream of random numbers."""
+    full: Callable[[np.random.Generator], Evidence] | None = None
+    """The same test at a larger size, for a claim that has one: ``--full``."""

@@ -41,14 +41,15 @@ def choose(claims: Mapping[str, Claim], section: str, only: Sequence[str]) -> li
     return [claim for claim in claims.values() if (claim.name in only if only else section in ("all", claim.section))]
 
 
-def run(claim: Claim, folder: Path, *, seed: int = 0) -> Outcome:
-    """Test one claim and write ``<claim>.json`` and its figures into the folder.
+def run(claim: Claim, folder: Path, *, seed: int = 0, full: bool = False) -> Outcome:
+    """Test one claim, at its full size if it has one and that is asked for, and write ``<claim>.json`` and its figures.
 
     Its random numbers come from the root seed and its own name, so they do not depend on what else is run.
     """
     make_folder(folder)
     began = time.perf_counter()
-    evidence = claim.test(np.random.default_rng([seed, zlib.crc32(claim.name.encode())]))
+    test = claim.full if full and claim.full else claim.test
+    evidence = test(np.random.default_rng([seed, zlib.crc32(claim.name.encode())]))
     drawings = {figure.name: figures.save(figure, folder) for figure in evidence.figures}
     write_atomically(folder / f"{claim.name}.json", as_json(claim, evidence, seed))
     return Outcome(claim=claim, evidence=evidence, seconds=time.perf_counter() - began, drawings=drawings)

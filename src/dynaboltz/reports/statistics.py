@@ -126,6 +126,40 @@ def bootstrap_interval(
     return Interval(float(statistic(rows, axis=0)), float(low), float(high))
 
 
+def exchange_test(
+    first: ArrayLike,
+    second: ArrayLike,
+    rng: np.random.Generator,
+    *,
+    statistic: Callable[..., Array] = np.mean,
+    resamples: int = 2000,
+) -> float:
+    """The two-sided p-value of a difference between paired values, if the two of each pair were exchangeable.
+
+    The difference of the statistics is compared with those after each pair is exchanged with probability 1/2; the
+    values as they are count as one of the resamples, so that the p-value is never 0 (Phipson and Smyth 2010).
+
+    Args:
+        first: Shape (n,), n ≥ 2.
+        second: Shape (n,), paired with ``first``.
+        rng: Source of the exchanges.
+        statistic: Called as ``statistic(values, axis=…)``.
+        resamples: Number of exchanges, at least 100.
+
+    >>> exchange_test(np.arange(8.0) + 1, np.arange(8.0), np.random.default_rng(0)) < 0.02
+    True
+    """
+    a, b = _sample("the first sample", first), _sample("the second sample", second)
+    if a.size != b.size:
+        raise UserError(f"pairs need as many values on either side, got {a.size} and {b.size}")
+    if resamples < 100:
+        raise UserError(f"resamples must be at least 100, got {resamples!r}")
+    swapped = rng.random((resamples, a.size)) < 0.5
+    found = statistic(np.where(swapped, b, a), axis=1) - statistic(np.where(swapped, a, b), axis=1)
+    here = abs(float(statistic(a, axis=0) - statistic(b, axis=0)))
+    return float((1 + (np.abs(found) >= here * (1 - 1e-12)).sum()) / (1 + resamples))
+
+
 SHARE_METHODS = ("wilson", "clopper-pearson")
 """Intervals of a share: Wilson's is close to its coverage on average, Clopper's and Pearson's never below it."""
 
