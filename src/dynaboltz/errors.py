@@ -22,6 +22,10 @@ class UserError(DynaboltzError, ValueError):
     exit_code: ClassVar[int] = 2
 
 
+class StorageError(DynaboltzError):
+    """A checkpoint could not be saved, or none of those that are there is whole."""
+
+
 class UnknownNameError(UserError):
     """A name that is in no table: an operator, a schedule, a claim, a command."""
 

@@ -23,7 +23,7 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
             file.flush()
             os.fsync(file.fileno())
         temporary.replace(path)
-        _sync_directory(path.parent)
+        sync_directory(path.parent)
     except OSError as fault:
         raise UserError(f"cannot write {path}: {fault.strerror or fault}") from fault
     finally:
@@ -31,7 +31,7 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
             temporary.unlink()
 
 
-def _sync_directory(directory: Path) -> None:
+def sync_directory(directory: Path) -> None:
     """The rename itself must survive a power cut. Windows has no such call and needs none."""
     if os.name != "posix":
         return
