@@ -75,7 +75,10 @@ class Episode:
 
 @dataclass(slots=True)
 class Step:
-    """One step of n environments. The arrays are the caller's: a later step does not write into them."""
+    """One step of n environments. The arrays are the caller's: a later step does not write into them.
+
+    ``final`` may be ``observation`` itself where no episode ended.
+    """
 
     observation: np.ndarray
     """``(n, *shape)``: what to act on next; where ``over``, the first frame of the next episode."""
