@@ -21,9 +21,11 @@ HEAVY = {"torch", "jax", "numba", "llvmlite", "matplotlib", "jinja2", "ray", "al
 """Imported at the top of a module only where the module is about nothing else."""
 
 MAY_IMPORT_AT_TOP = {
+    "deep/steps.py": {"numba", "llvmlite"},
     "operators/compiled.py": {"numba"},
     "operators/elementary.py": {"numba"},
     "operators/lanes.py": {"numba", "llvmlite"},
+    "operators/tiles.py": {"numba", "llvmlite"},
     "mdp/gym_env.py": {"gymnasium"},
     "cli/lens.py": {"tyro"},
     "cli/mdp.py": {"tyro"},

@@ -18,7 +18,7 @@ import numpy as np
 from numba import njit
 from numba.extending import overload
 
-from dynaboltz.operators import elementary, lanes
+from dynaboltz.operators import elementary, lanes, tiles
 from dynaboltz.operators.arrays import rounding_reaches_minimum
 from dynaboltz.operators.library import OPERATORS
 from dynaboltz.operators.logarithms import SoftMellowmax
@@ -119,25 +119,6 @@ def values_of(p: Any, source: Any, offset: Any, m: Any, like: Any, beta: Any) ->
     return _finish(p, _sums(p, source, offset, m, like, beta), beta)
 
 
-@lanes.inlined
-def fill_tile(q: Any, start: Any, m: Any, like: Any, tile: Any) -> None:
-    """Put the next ``width`` rows of m actions, from ``q[start]`` on, side by side into ``tile``."""
-    step = lanes.width(like)
-    actions = np.uintp(m)
-    if actions < step:
-        for a in range(actions):
-            action = np.uintp(a)
-            lanes.store(tile, action * step, lanes.strided(q, start + action, actions, like))
-        return
-    blocks = actions // step
-    for b in range(blocks):
-        action = np.uintp(b) * step
-        lanes.transpose(q, start + action, actions, tile, action * step, like)
-    if blocks * step < actions:  # the last block overlaps the one before it
-        action = actions - step
-        lanes.transpose(q, start + action, actions, tile, action * step, like)
-
-
 def _build(sources: str) -> Any:
     @njit(nogil=True, cache=True, error_model="numpy")
     def rows(p: Any, q: Any, m: Any, beta: Any, out: Any) -> None:
@@ -150,7 +131,7 @@ def _build(sources: str) -> Any:
         full = np.uintp(out.size) // step
         for b in range(full):
             i = np.uintp(b) * step
-            fill_tile(q, i * np.uintp(m), m, like, tile)
+            tiles.fill(q, i * np.uintp(m), m, like, tile)
             lanes.store(out, i, values_of(p, tile, np.uintp(0), m, like, beta))
         for r in range(full * step, out.size):
             i = np.uintp(r)

@@ -26,7 +26,7 @@ FLAGS = ("contract", "nsz")
 INLINE: Any = {"forceinline": True, "error_model": "numpy", "nogil": True}
 """For functions that are part of a kernel: a call would cost more than they do."""
 
-_INDEX = ir.IntType(32)
+INDEX = ir.IntType(32)
 
 
 def primitive(function: Any) -> Any:
@@ -68,22 +68,27 @@ def _constant(lanes: Lanes, value: float) -> ir.Constant:
     return ir.Constant(lanes.vector, [value] * lanes.width)
 
 
-def _data(context: Any, builder: Any, array_type: Any, array: Any) -> Any:
+def data_of(context: Any, builder: Any, array_type: Any, array: Any) -> Any:
+    """In an intrinsic: the address of an array's first value."""
     struct: Any = cgutils.create_struct_proxy
     return struct(array_type)(context, builder, array).data
 
 
 def _address(context: Any, builder: Any, array_type: Any, array: Any, index: Any, lanes: Lanes) -> Any:
-    return builder.bitcast(builder.gep(_data(context, builder, array_type, array), [index]), lanes.vector.as_pointer())
+    return builder.bitcast(
+        builder.gep(data_of(context, builder, array_type, array), [index]), lanes.vector.as_pointer()
+    )
 
 
-def _load(context: Any, builder: Any, array_type: Any, array: Any, index: Any, lanes: Lanes) -> Any:
+def load_lanes(context: Any, builder: Any, array_type: Any, array: Any, index: Any, lanes: Lanes) -> Any:
+    """In an intrinsic: a register's worth of the array from ``index`` on."""
     value = builder.load(_address(context, builder, array_type, array, index, lanes))
     value.align = lanes.dtype.bitwidth // 8
     return value
 
 
-def _store(context: Any, builder: Any, array_type: Any, array: Any, index: Any, lanes: Lanes, value: Any) -> None:
+def store_lanes(context: Any, builder: Any, array_type: Any, array: Any, index: Any, lanes: Lanes, value: Any) -> None:
+    """In an intrinsic: write a register to the array from ``index`` on."""
     store = builder.store(value, _address(context, builder, array_type, array, index, lanes))
     store.align = lanes.dtype.bitwidth // 8
 
@@ -97,7 +102,7 @@ def load(typing: Any, array: Any, index: Any, like: Any) -> Any:  # noqa: ARG001
     """``array[index : index + width]`` as lanes, as wide as ``like``."""
 
     def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return _load(context, builder, signature.args[0], args[0], args[1], like)
+        return load_lanes(context, builder, signature.args[0], args[0], args[1], like)
 
     return like(array, index, like), code
 
@@ -107,7 +112,7 @@ def store(typing: Any, array: Any, index: Any, value: Any) -> Any:  # noqa: ARG0
     """Write the lanes to ``array[index : index + width]``."""
 
     def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        _store(context, builder, signature.args[0], args[0], args[1], value, args[2])
+        store_lanes(context, builder, signature.args[0], args[0], args[1], value, args[2])
         return context.get_dummy_value()
 
     return types.void(array, index, value), code
@@ -141,8 +146,8 @@ def splat(typing: Any, like: Any, value: Any) -> Any:  # noqa: ARG001
 
     def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         scalar = context.cast(builder, args[1], signature.args[1], like.dtype)
-        vector = builder.insert_element(ir.Constant(like.vector, ir.Undefined), scalar, ir.Constant(_INDEX, 0))
-        return builder.shuffle_vector(vector, vector, ir.Constant(ir.VectorType(_INDEX, like.width), [0] * like.width))
+        vector = builder.insert_element(ir.Constant(like.vector, ir.Undefined), scalar, ir.Constant(INDEX, 0))
+        return builder.shuffle_vector(vector, vector, ir.Constant(ir.VectorType(INDEX, like.width), [0] * like.width))
 
     return like(like, value), code
 
@@ -251,51 +256,3 @@ def times_power_of_two(typing: Any, value: Any, shifted: Any) -> Any:  # noqa: A
         return builder.bitcast(builder.add(builder.bitcast(args[0], value.bits), k), value.vector)
 
     return value(value, shifted), code
-
-
-@primitive
-def strided(typing: Any, array: Any, start: Any, stride: Any, like: Any) -> Any:  # noqa: ARG001
-    """``array[start + l·stride]`` in lane l."""
-
-    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        data = _data(context, builder, signature.args[0], args[0])
-        vector, index = ir.Constant(like.vector, ir.Undefined), args[1]
-        for lane in range(like.width):
-            value = builder.load(builder.gep(data, [index]))
-            vector = builder.insert_element(vector, value, ir.Constant(_INDEX, lane))
-            index = builder.add(index, args[2])
-        return vector
-
-    return like(array, start, stride, like), code
-
-
-@primitive
-def transpose(typing: Any, source: Any, start: Any, stride: Any, target: Any, offset: Any, like: Any) -> Any:  # noqa: ARG001
-    """Write a width × width block of ``source``, whose rows are ``stride`` apart, transposed to ``target[offset:]``.
-
-    log₂(width) butterfly stages of in-register shuffles: stage k swaps the off-diagonal blocks of size k.
-    """
-    n = like.width
-
-    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        rows, index = [], args[1]
-        for _ in range(n):
-            rows.append(_load(context, builder, signature.args[0], args[0], index, like))
-            index = builder.add(index, args[2])
-        k = 1
-        while k < n:
-            low = [c if not c & k else n + (c ^ k) for c in range(n)]
-            high = [c | k if not c & k else n + c for c in range(n)]
-            for i in range(n):
-                if not i & k:
-                    a, b = rows[i], rows[i | k]
-                    for at, mask in ((i, low), (i | k, high)):
-                        rows[at] = builder.shuffle_vector(a, b, ir.Constant(ir.VectorType(_INDEX, n), mask))
-            k *= 2
-        index = args[4]
-        for row in rows:
-            _store(context, builder, signature.args[3], args[3], index, like, row)
-            index = builder.add(index, ir.Constant(index.type, n))
-        return context.get_dummy_value()
-
-    return types.void(source, start, stride, target, offset, like), code
