@@ -187,6 +187,13 @@ def test_doctor_reports_every_core_package(capsys: Output) -> None:
     assert all(package["version"] for package in found if package["name"] == "numpy")
 
 
+def test_doctor_groups_packages_by_the_extras_of_the_project(capsys: Output) -> None:
+    """Development tools are left out, those of one system alone too."""
+    main(["doctor", "--json"])
+    extras = {package["extra"] for package in json.loads(capsys.readouterr().out)["packages"]}
+    assert extras == {"", "atari", "deep", "minatar", "report", "scale", "track", "umb", "video"}
+
+
 def test_reproduce_lists_the_claims(capsys: Output) -> None:
     assert main(["reproduce", "--list"]) == 0
     assert capsys.readouterr().out.splitlines()[0].startswith("proposition-1 ")

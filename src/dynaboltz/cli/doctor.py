@@ -38,7 +38,8 @@ def packages() -> list[Package]:
     for requirement in requires("dynaboltz") or []:
         wanted, _, marker = requirement.partition(";")
         name = re.split(r"[\s\[<>=!~]", wanted, maxsplit=1)[0]
-        extra = marker.partition("==")[2].strip(" '\"")
+        named = re.search(r"""extra\s*==\s*['"]([^'"]+)['"]""", marker)
+        extra = named[1] if named else ""
         if extra == "dev":
             continue
         try:
