@@ -21,6 +21,9 @@ HEAVY = {"torch", "jax", "numba", "llvmlite", "matplotlib", "jinja2", "ray", "al
 """Imported at the top of a module only where the module is about nothing else."""
 
 MAY_IMPORT_AT_TOP = {
+    "deep/custom.py": {"torch"},
+    "deep/device.py": {"torch"},
+    "deep/torch_engine.py": {"torch"},
     "deep/steps.py": {"numba", "llvmlite"},
     "operators/compiled.py": {"numba"},
     "operators/elementary.py": {"numba"},

@@ -3,24 +3,8 @@
 Configurations and presets need no torch; the agent brings it in.
 """
 
-from typing import TYPE_CHECKING, Any
-
 from dynaboltz.deep.config import AgentConfig
+from dynaboltz.deep.faults import NonFinite
 from dynaboltz.deep.presets import PRESETS
 
-if TYPE_CHECKING:
-    from dynaboltz.deep.agent import Agent
-    from dynaboltz.deep.sizes import memory
-    from dynaboltz.deep.stacker import Stacker
-
-__all__ = ["PRESETS", "Agent", "AgentConfig", "Stacker", "memory"]
-
-
-def __getattr__(name: str) -> Any:
-    """Import torch only where something is trained."""
-    import importlib
-
-    homes = {"Agent": "agent", "memory": "sizes", "Stacker": "stacker"}
-    if name not in homes:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(f"dynaboltz.deep.{homes[name]}"), name)
+__all__ = ["PRESETS", "AgentConfig", "NonFinite"]

@@ -129,6 +129,7 @@ CHECKS: dict[str, Check] = {
     "autocast": one_of("off", "bfloat16"),
     "engine": one_of("auto", "torch", "compiled"),
     "threads": whole(1, 1024),
+    "overlap": yes_or_no,
     "optimiser": rule,
     "learning_rate": real(0, 1e3, above=True),
     "loss": one_of("huber", "squared"),

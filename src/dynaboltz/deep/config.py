@@ -70,6 +70,8 @@ class AgentConfig:
     """``compiled``: our own passes for mlp and minatar on a CPU; ``torch``: autograd; ``auto``: what is fastest."""
     threads: int = 1
     """Threads of one agent's tensor work. One is fastest for small networks; run several seeds side by side."""
+    overlap: bool = False
+    """Update in a thread of its own while the agent acts, with the weights of before that update."""
 
     optimiser: str = "adam"
     """``adam(...)``, ``rmsprop(...)``, ``deepmind_rmsprop(...)`` or ``sgd``, with their own settings in brackets."""
@@ -156,7 +158,8 @@ class AgentConfig:
         inner = schedule.schedule if isinstance(schedule, Capped) else schedule
         if self.parsed_summary.operator != boltzmann or not isinstance(inner, Power) or not inner.c > 0:
             raise UserError(
-                f"c_learning: learns c of boltzmann(beta=power(p, c=...)) with c above 0, got summary {self.summary!r}\n"
+                "c_learning: learns c of boltzmann(beta=power(p, c=...)) with c above 0, "
+                f"got summary {self.summary!r}\n"
                 "  write summary='boltzmann(beta=power(2))', or capped(power(2), 1e6) for β, or c_learning='off'"
             )
         return inner
@@ -192,6 +195,19 @@ class AgentConfig:
                 raise UserError(f"c_reference: only the fixed policy of c_bar has one, got {self.c_reference}")
         elif isinstance(summary, Dynamic) and self.target_period == "none" and self.beta_clock == "target_sync":
             raise UserError("beta_clock: without a target network target_sync never ticks; write update or step")
+        self._check_sizes()
+        if self.overlap and self.train_updates > 1:
+            raise UserError(
+                f"overlap: one update runs beside acting, got train_updates {self.train_updates}; write train_updates=1"
+            )
+        if self.engine == "compiled" and (self.network not in ("mlp", "minatar") or self.autocast != "off"):
+            raise UserError(
+                f"engine: compiled passes exist for mlp and minatar without autocast, got network {self.network!r} "
+                f"and autocast {self.autocast!r}\n  write engine='auto'"
+            )
+
+    def _check_sizes(self) -> None:
+        """Refuse a replay memory that holds too little."""
         if self.batch_size > self.replay_start_steps:
             raise UserError(
                 f"replay_start_steps: must be at least batch_size ({self.batch_size}), got {self.replay_start_steps}"
@@ -203,11 +219,6 @@ class AgentConfig:
             )
         if self.n_step >= self.replay_start_steps:
             raise UserError(f"n_step: must be below replay_start_steps ({self.replay_start_steps}), got {self.n_step}")
-        if self.engine == "compiled" and (self.network not in ("mlp", "minatar") or self.autocast != "off"):
-            raise UserError(
-                f"engine: compiled passes exist for mlp and minatar without autocast, got network {self.network!r} "
-                f"and autocast {self.autocast!r}\n  write engine='auto'"
-            )
 
 
 def _number_or_spec(value: str) -> str | float:

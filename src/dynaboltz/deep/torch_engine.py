@@ -1,0 +1,145 @@
+"""The engine that any network runs on: torch with autograd, on any device.
+
+Convolutions keep their channels last, bfloat16 is cast to where it is used, and the optimiser is ours. For the networks
+we know, the layers are applied to views of the flat weights, without modules.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from dynaboltz.deep.architecture import Architecture, Layout, architecture_of
+from dynaboltz.deep.config import AgentConfig
+from dynaboltz.deep.custom import Custom
+from dynaboltz.deep.device import DeviceParameters
+from dynaboltz.deep.engine import Engine
+from dynaboltz.deep.parameters import HostParameters, Parameters
+from dynaboltz.deep.streams import stream
+from dynaboltz.envs.spec import Spec
+
+Network = Callable[[Tensor], Tensor]
+
+
+class TorchEngine(Engine):
+    """Networks as torch functions over the flat arrays of ``parameters``."""
+
+    def __init__(self, config: AgentConfig, spec: Spec, *, seed: int, device: str = "cpu") -> None:
+        self.device = torch.device(device)
+        self.threads = config.threads
+        torch.set_num_threads(self.threads)
+        custom = Custom(config, spec, seed) if ":" in config.network else None
+        architecture = None if custom else architecture_of(config, spec)
+        layout: Layout = custom.layout if custom else architecture.layout()  # type: ignore[union-attr]
+        kind = HostParameters if self.device.type == "cpu" else DeviceParameters
+        self.parameters: Parameters = (
+            kind(config, layout) if kind is HostParameters else DeviceParameters(config, layout, self.device)
+        )
+        first = custom.first if custom else layout.draw(config.initialisation, stream(seed, "weights"))
+        self.parameters.load(first)
+
+        def network(flat: Any, *, learns: bool = False) -> tuple[Network, list[Tensor]]:
+            tensor = torch.from_numpy(flat) if isinstance(flat, np.ndarray) else flat
+            views = layout.views(tensor)
+            leaves = [view.detach().requires_grad_(learns) for view in views.values()]
+            if custom:
+                return custom.network(leaves, self.device), leaves
+            assert architecture is not None
+            return Layers(architecture, config, spec, leaves), leaves
+
+        p = self.parameters
+        self._networks = {name: network(getattr(p, name))[0] for name in ("online", "target", "acting")}
+        self._learner, self._leaves = network(p.online, learns=True)
+        gradients = torch.from_numpy(p.gradients) if isinstance(p.gradients, np.ndarray) else p.gradients
+        self._gradients = [list(layout.views(row).values()) for row in gradients]
+        self._cotangents = torch.zeros((config.batch_size, spec.n_actions), dtype=getattr(torch, config.dtype))
+        self._rows = np.arange(config.batch_size)
+        self._q: Tensor | None = None
+
+    def values(self, inputs: np.ndarray, weights: str = "online") -> np.ndarray:
+        """Action values without gradients."""
+        self._set_threads()
+        return self._host(self._networks[weights](self._put(inputs)))
+
+    def forward(self, inputs: np.ndarray) -> np.ndarray:
+        """Action values, whose graph is kept for one call of :meth:`gradients`."""
+        self._set_threads()
+        self._q = self._learner(self._put(inputs))
+        return self._host(self._q.detach())
+
+    def gradients(self, actions: np.ndarray, cotangents: np.ndarray, rows: tuple[int, ...]) -> None:
+        """One pass backward for each row."""
+        assert self._q is not None
+        self._set_threads()
+        at = self._cotangents.numpy()
+        for i, row in enumerate(rows):
+            self._cotangents.zero_()
+            at[self._rows, actions] = cotangents[i]
+            found = torch.autograd.grad(
+                self._q, self._leaves, self._cotangents.to(self.device), retain_graph=i + 1 < len(rows)
+            )
+            torch._foreach_copy_(self._gradients[row], found)
+        self._q = None
+
+    def _put(self, inputs: np.ndarray) -> Tensor:
+        tensor = torch.from_numpy(inputs)
+        return tensor if self.device.type == "cpu" else tensor.to(self.device)
+
+    def _host(self, values: Tensor) -> np.ndarray:
+        array: np.ndarray = values.numpy() if self.device.type == "cpu" else values.cpu().numpy()
+        return array
+
+    def _set_threads(self) -> None:
+        if torch.get_num_threads() != self.threads:  # the setting is the process's; another agent may have changed it
+            torch.set_num_threads(self.threads)
+
+
+class Layers:
+    """The forward pass of an :class:`Architecture`."""
+
+    def __init__(self, architecture: Architecture, config: AgentConfig, spec: Spec, weights: list[Tensor]) -> None:
+        self.strides = [layer.stride for layer in architecture.convolutions]
+        pairs = list(zip(weights[::2], weights[1::2], strict=True))
+        self.convolutions, self.dense = pairs[: len(self.strides)], pairs[len(self.strides) :]
+        self.dtype = getattr(torch, config.dtype)
+        self.low = torch.bfloat16 if config.autocast == "bfloat16" else self.dtype
+        self.scale = 1 / 255 if spec.dtype == "uint8" else 1.0
+        self.n_values = spec.n_values
+
+    def __call__(self, inputs: Tensor) -> Tensor:
+        """Action values (n, A)."""
+        low, cast = self.low, self.low is not self.dtype
+        x = self._pictures(inputs) if self.convolutions else self._flat(inputs)
+        scale = self.scale
+        for (weight, bias), stride in zip(self.convolutions, self.strides, strict=True):
+            kernel = weight.permute(0, 3, 1, 2)
+            if scale != 1.0:  # conv(x/255) = conv(x) with weights/255, of which there are fewer
+                kernel, scale = kernel * scale, 1.0
+            x = torch.relu_(functional.conv2d(x, kernel.to(low), bias.to(low) if cast else bias, stride))
+        if self.convolutions:
+            x = x.permute(0, 2, 3, 1).reshape(x.shape[0], -1)
+        for weight, bias in self.dense[:-1]:
+            weight, bias = (weight.to(low), bias.to(low)) if cast else (weight, bias)  # noqa: PLW2901
+            x = torch.relu_(functional.linear(x, weight, bias))
+        weight, bias = self.dense[-1]
+        return functional.linear(x.to(self.dtype) if cast else x, weight, bias)
+
+    def _pictures(self, inputs: Tensor) -> Tensor:
+        """(n, channels, height, width) with the channels last in memory."""
+        if inputs.ndim == 4:
+            return inputs.to(self.low, memory_format=torch.channels_last)
+        n, stack, height, width, channels = inputs.shape
+        if stack > 1:
+            inputs = inputs.permute(0, 2, 3, 1, 4).reshape(n, 1, height, width, stack * channels)
+        return inputs[:, 0].to(self.low).permute(0, 3, 1, 2)
+
+    def _flat(self, inputs: Tensor) -> Tensor:
+        if self.n_values is not None:
+            return functional.one_hot(inputs, self.n_values).to(self.low).flatten(1)
+        x = inputs.flatten(1).to(self.low)
+        return x if self.scale == 1.0 else x * self.scale
