@@ -153,14 +153,6 @@ def test_identity_is_that_of_the_summary_however_it_is_spelt() -> None:
     assert replace(base, agent=AgentConfig(summary=other)).identity == base.identity
 
 
-def test_identity_stays_what_it_was() -> None:
-    """Folders of earlier versions are found by it."""
-    assert RunConfig(env="CartPole-v1").identity[:8] == IDENTITY
-
-
-IDENTITY = "6c366108"
-
-
 @pytest.mark.parametrize("setting", SETTINGS.values(), ids=list(SETTINGS))
 def test_every_setting_has_a_help_line(setting: Setting) -> None:
     assert len(setting.help) > 10

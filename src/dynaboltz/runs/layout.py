@@ -64,6 +64,11 @@ class Home:
         return self.folder / "best"
 
     @property
+    def last(self) -> Path:
+        """The weights of a finished run."""
+        return self.folder / "last"
+
+    @property
     def events(self) -> Path:
         """TensorBoard's files."""
         return self.folder / "events"
@@ -82,7 +87,7 @@ class Home:
 
     def clear(self) -> None:
         """Remove what a run leaves behind, and nothing else."""
-        for path in (self.checkpoints, self.best, self.events):
+        for path in (self.checkpoints, self.best, self.last, self.events, self.folder / "wandb"):
             shutil.rmtree(path, ignore_errors=True)
         for path in (self.result, self.rows, self.journal, self.evaluations, self.config):
             try:

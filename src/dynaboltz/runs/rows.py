@@ -7,6 +7,7 @@ going on from it cuts off whatever was written since, a torn last line included.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import os
@@ -15,7 +16,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from dynaboltz.errors import UserError
+from dynaboltz.errors import StorageError, UserError
 from dynaboltz.files import opened
 
 Row = dict[str, Any]
@@ -28,39 +29,55 @@ class Rows:
     def __init__(self, path: Path, *, offset: int = 0) -> None:
         self.path = path
         try:
-            self._file = path.open("r+b" if path.exists() else "x+b")
-            there = self._file.seek(0, os.SEEK_END)
-            if there < offset:
-                self._file.close()
-                raise UserError(
-                    f"{path} has {there:,} bytes, but had {offset:,} at the checkpoint: rows were lost\n"
-                    "  put the file back, or start the run again with --force"
-                )
-            self._file.truncate(offset)
-            self._file.seek(offset)
+            self._file = path.open("ab")
         except OSError as fault:
             raise UserError(f"cannot write {path}: {fault.strerror or fault}") from None
+        try:
+            there = self._file.seek(0, os.SEEK_END)
+            if there >= offset:
+                self._file.truncate(offset)
+                self._file.seek(0, os.SEEK_END)
+        except OSError as fault:
+            self._file.close()
+            raise UserError(f"cannot write {path}: {fault.strerror or fault}") from None
+        if there < offset:
+            self._file.close()
+            raise UserError(
+                f"{path} has {there:,} bytes, but had {offset:,} at the checkpoint: rows were lost\n"
+                "  put the file back, or start the run again with --force"
+            )
 
     def write(self, row: Mapping[str, Any]) -> None:
         """Append one row."""
-        self._file.write(line(row))
+        with self._telling():
+            self._file.write(line(row))
 
     def flush(self) -> None:
         """Show what was written to whoever reads along."""
-        self._file.flush()
+        with self._telling():
+            self._file.flush()
 
     def sync(self) -> int:
         """Bring all rows to the disk; the length of the file."""
-        try:
+        with self._telling():
             self._file.flush()
             os.fsync(self._file.fileno())
-        except OSError as fault:
-            raise UserError(f"cannot write {self.path}: {fault.strerror or fault}") from None
         return self._file.tell()
 
-    def close(self) -> None:
-        """Flush and close; a second call does nothing."""
-        self._file.close()
+    def close(self, *, quiet: bool = False) -> None:
+        """Flush and close; a second call does nothing. ``quiet`` where an error is under way already."""
+        with contextlib.suppress(*(StorageError,) * quiet), self._telling():
+            self._file.close()
+
+    @contextlib.contextmanager
+    def _telling(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as fault:
+            raise StorageError(
+                f"cannot write {self.path}: {fault.strerror or fault}\n"
+                "  the checkpoints are untouched; free some space and resume"
+            ) from None
 
 
 def line(row: Mapping[str, Any]) -> bytes:
