@@ -31,14 +31,14 @@ ANSI = re.compile(r"\x1b\[([0-9;]*)m")
 
 
 def make_gym(name: str, keywords: dict[str, Any], *, n: int, seed: int, stream: int) -> Environments:
-    """``n`` environments of an id.
+    """``n`` environments of an id that Gymnasium knows, or of ``module:id`` once the module has been imported.
 
     Their pictures are asked for as arrays where they have them. Gymnasium's passive checker is left out: its checks are
     made here, at each step, and stop the run instead of warning once.
     """
     import gymnasium
 
-    registered = gymnasium.spec(name)
+    registered = gymnasium.spec(name.rpartition(":")[2])
     modes = _check_keywords(registered, name, keywords)
     options = {"disable_env_checker": True, **keywords}
     if "rgb_array" in modes:
@@ -46,7 +46,7 @@ def make_gym(name: str, keywords: dict[str, Any], *, n: int, seed: int, stream: 
     worlds = []
     for _ in range(n):
         try:
-            worlds.append(GymWorld(gymnasium.make(name, **options), name))
+            worlds.append(GymWorld(gymnasium.make(registered.id, **options), name))
         except UserError:
             raise
         except Exception as fault:

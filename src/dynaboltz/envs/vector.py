@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from dynaboltz.envs import workers
 from dynaboltz.envs.faults import WorldError, actions_of, episode_seed, flag_of, frame_of, reward_of
 from dynaboltz.envs.gym import spec_of
 from dynaboltz.envs.spec import Environments, Episode, Step
@@ -44,7 +45,8 @@ class VectorEnvironments(Environments):
         self._steps = [0] * self.n
         self._reward = [0.0] * self.n
         self._now = np.zeros((self.n, *self.spec.shape), self.spec.dtype)
-        self._begun = False
+        self._begun = self._failed = self._closed = False
+        self._workers = workers.workers_of(env)
 
     def reset(self) -> np.ndarray:
         """First observations."""
@@ -101,8 +103,14 @@ class VectorEnvironments(Environments):
         return frame_text(self._now[index], self.spec.n_values)
 
     def close(self) -> None:
-        """Close the vector environment."""
-        self.env.close()
+        """Close the vector environment; after a fault, its workers are killed."""
+        if self._closed:
+            return
+        self._closed = True
+        if self._failed and self._workers is not None:
+            workers.kill(self._workers)
+        else:
+            self.env.close()
 
     def _check_begun(self, call: str) -> None:
         if not self._begun:
@@ -161,12 +169,24 @@ class VectorEnvironments(Environments):
     def _call(self, method: str, *arguments: Any, **keywords: Any) -> Any:
         expected = 5 if method == "step" else 2
         try:
-            returned = getattr(self.env, method)(*arguments, **keywords)
+            if self._workers is not None and self._workers is self.env:
+                returned = workers.call(self._workers, method, arguments, keywords)
+            else:
+                returned = getattr(self.env, method)(*arguments, **keywords)
         except Exception as fault:
-            raise self._fault(f"{method}({', '.join(str(argument) for argument in arguments)})", fault) from fault
+            raise self._call_fault(method, arguments, fault) from fault
         if not isinstance(returned, tuple) or len(returned) != expected:
             raise self._fault(method, WorldError(f"it must return {expected} things, got {short(returned)}"))
         return returned
+
+    def _call_fault(self, method: str, arguments: tuple[Any, ...], fault: Exception) -> WorldError:
+        """Whose fault it was, where that can be told: only workers fail one by one."""
+        self._failed = True
+        if self._workers is None:
+            return self._fault(f"{method}({', '.join(map(str, arguments))})", fault)
+        index, how = workers.culprit(self._workers)
+        call = f"action {arguments[0][index]}" if arguments and index is not None else method
+        return self._fault(call, WorldError(f"{how} ({type(fault).__name__}: {fault})"), index)
 
     def _fault(self, call: str, fault: Exception, index: int | None = None) -> WorldError:
         what = str(fault) if isinstance(fault, WorldError) else f"{type(fault).__name__}: {fault}"
@@ -180,7 +200,7 @@ class VectorEnvironments(Environments):
 
 def _mode(env: VectorEnv[Any, Any, Any], name: str) -> str:
     """How episodes are begun anew: SAME_STEP, MASK or STEP."""
-    from gymnasium.vector import AsyncVectorEnv, SyncVectorEnv, VectorWrapper
+    from gymnasium.vector import AsyncVectorEnv, SyncVectorEnv
 
     said = (getattr(env, "metadata", None) or {}).get("autoreset_mode")
     mode = getattr(said, "name", str(said))
@@ -193,13 +213,16 @@ def _mode(env: VectorEnv[Any, Any, Any], name: str) -> str:
         return "MASK" if mode == "DISABLED" else mode
     if env.num_envs == 1:
         return "STEP"
-    bare: Any = env
-    while isinstance(bare, VectorWrapper):
-        bare = bare.env
-    if isinstance(bare, AsyncVectorEnv | SyncVectorEnv):
+    within = workers.bare(env)
+    if isinstance(within, AsyncVectorEnv) and not within.shared_memory:
+        raise UserError(
+            f"{name}: with shared_memory=False, workers reset in the NEXT_STEP way once more after a reset\n"
+            "  make it with shared_memory=True, or with autoreset_mode SAME_STEP or DISABLED"
+        )
+    if isinstance(within, AsyncVectorEnv | SyncVectorEnv):
         return "MASK"
     raise UserError(
-        f"{name}: {type(bare).__name__} with {env.num_envs} environments resets in the NEXT_STEP way: while one is "
+        f"{name}: {type(within).__name__} with {env.num_envs} environments resets in the NEXT_STEP way: while one is "
         "reset, the others move\n"
         "  make it with autoreset_mode SAME_STEP or DISABLED, or with one environment (num_envs=1)"
     )

@@ -62,7 +62,8 @@ class Worlds(Environments):
                 )
         self._number = [0] * self.n
         self._reward = [0.0] * self.n
-        self._actions = [array("q") for _ in worlds]
+        self._log_type = "B" if self.spec.n_actions <= 256 else "q"
+        self._actions = [array(self._log_type) for _ in worlds]
         self._now = np.zeros((self.n, *self.spec.shape), self.spec.dtype)
         self._begun = False
 
@@ -79,16 +80,19 @@ class Worlds(Environments):
         self._check_begun("step")
         n = self.n
         reward, terminal, over = np.empty(n), np.zeros(n, np.bool_), np.zeros(n, np.bool_)
+        ended = []
         for index, action in enumerate(actions_of(actions, n, self.spec.n_actions)):
-            self._now[index], reward[index], terminated, truncated = self._act(index, action)
+            self._now[index], paid, terminated, truncated = self._act(index, action)
             self._actions[index].append(action)
-            self._reward[index] += reward[index]
+            self._reward[index] += paid
+            reward[index] = paid
             if terminated or truncated:
                 terminal[index], over[index] = terminated, True
+                ended.append(index)
         final = self._now.copy()
-        if not over.any():
+        if not ended:
             return Step(final, reward, terminal, over, final)
-        finished = tuple(self._end(index) for index in np.flatnonzero(over).tolist())
+        finished = tuple(self._end(index) for index in ended)
         return Step(self._now.copy(), reward, terminal, over, final, finished)
 
     def state(self) -> dict[str, Any]:
@@ -99,7 +103,7 @@ class Worlds(Environments):
             "seed": self.seed,
             "stream": self.stream,
             "number": list(self._number),
-            "actions": [np.array(actions, self._action_type) for actions in self._actions],
+            "actions": [np.array(actions) for actions in self._actions],
             "digest": [self._digest(index) for index in range(self.n)],
         }
 
@@ -132,16 +136,12 @@ class Worlds(Environments):
         for world in self._worlds:
             world.close()
 
-    @property
-    def _action_type(self) -> np.dtype[Any]:
-        return np.min_scalar_type(self.spec.n_actions - 1)
-
     def _check_begun(self, call: str) -> None:
         if not self._begun:
             raise UserError(f"{self.name}: call reset() or restore() before {call}()")
 
     def _begin(self, index: int) -> None:
-        self._actions[index], self._reward[index] = array("q"), 0.0
+        self._actions[index], self._reward[index] = array(self._log_type), 0.0
         try:
             self._now[index] = frame_of(self._worlds[index].reset(self._episode_seed(index)), self.spec)
         except Exception as fault:
