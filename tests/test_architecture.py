@@ -25,6 +25,8 @@ MAY_IMPORT_AT_TOP = {
     "deep/device.py": {"torch"},
     "deep/torch_engine.py": {"torch"},
     "deep/steps.py": {"numba", "llvmlite"},
+    "deep/target_rows.py": {"numba"},
+    "deep/replay_rows.py": {"numba"},
     "operators/compiled.py": {"numba"},
     "operators/elementary.py": {"numba"},
     "operators/lanes.py": {"numba", "llvmlite"},
@@ -35,8 +37,14 @@ MAY_IMPORT_AT_TOP = {
     "cli/show.py": {"tyro"},
     "cli/solve.py": {"tyro"},
     "planning/kernels.py": {"numba"},
+    "tabular/kernels.py": {"numba"},
+    "tabular/rows.py": {"numba"},
+    "cli/learn.py": {"tyro"},
     "cli/doctor.py": {"tyro"},
+    "cli/evaluate.py": {"tyro"},
     "cli/reproduce.py": {"tyro"},
+    "cli/resume.py": {"tyro"},
+    "cli/train.py": {"tyro"},
 }
 
 FILES = sorted(SOURCE.rglob("*.py"))
