@@ -1,0 +1,332 @@
+"""The compiled engine: one seed's steps, for a range of seeds, without the interpreter lock.
+
+All that a seed is lies in its rows of the arrays of ``Run``, so that it can stop at any step and go on, and what it
+does depends on no other seed. ``decide`` and ``learn_from`` are the agent; ``TableAgent`` calls the same two step by
+step.
+"""
+
+# ruff: noqa: ARG001, ARG005  (overloads have the signatures of what they stand for)
+from __future__ import annotations
+
+import hashlib
+from collections import namedtuple
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numba import njit
+from numba.extending import overload
+
+from dynaboltz.operators import lanes
+from dynaboltz.operators.compiled import SOURCES
+from dynaboltz.tabular.rows import LOWEST
+from dynaboltz.tabular.rules import RULES
+from dynaboltz.tabular.state import (
+    ACTION,
+    DIVERGED,
+    EPISODE,
+    FINISHED,
+    MARK,
+    REACHED,
+    RUNNING,
+    STATE,
+    STATUS,
+    STEP,
+    TOTAL,
+)  # fmt: skip
+from dynaboltz.tabular.streams import AGENT, WORLD
+
+World = namedtuple("World", "actions pointer next_state cumulative reward start start_cumulative pairs")
+"""A model for sampling: pair s·m + a has the outcomes ``pointer[pair]:pointer[pair + 1]``; ~t is a terminal t.
+
+``len(actions)`` is m; a tuple makes it a constant of the compiled code. ``pairs`` are those that exist."""
+
+Plan = namedtuple(
+    "Plan",
+    "discount episodes max_steps scale omega sizes random_ties mask_terminal beta_clock betas beta_offset "
+    "epsilon_clock epsilons epsilon_offset optimum marks stop_error",
+)
+"""The settings; ``betas[t − 1 − beta_offset]`` is β_t, and ``sizes[n]`` is α for the n-th update."""
+
+Run = namedtuple("Run", "q visits streams counters gained steps returns errors")
+"""The state of all seeds, one row each."""
+
+BY_EPISODE, BY_STEP, BY_VISIT, BY_EPISODE_STEP = range(4)
+
+U, U64 = np.uintp, np.uint64
+_RULE_OF = {entry.form: entry for entry in RULES.values()}
+_HALF, _LOW = U64(32), U64(0xFFFFFFFF)
+
+_OWN = b"".join(path.read_bytes() for path in sorted(Path(__file__).parent.glob("*.py")))
+KEY = SOURCES + hashlib.sha256(_OWN).hexdigest()
+"""Digest of all code that the kernel inlines, for its cache key."""
+
+
+def _next_value(*arguments: Any) -> Any:
+    raise NotImplementedError
+
+
+@overload(_next_value, strict=False, jit_options=lanes.INLINE)
+def _next_value_overload(
+    form: Any,
+    q: Any,
+    own: Any,
+    other: Any,
+    row: Any,
+    m: Any,
+    like: Any,
+    beta: Any,
+    action: Any,
+    epsilon: Any,
+) -> Any:
+    value = lanes.inlined(_RULE_OF[form.instance_class].code())
+    return lambda form, q, own, other, row, m, like, beta, action, epsilon: value(  # noqa: PLW0108
+        form, q, own, other, row, m, like, beta, action, epsilon
+    )
+
+
+def _doubles(form: Any) -> bool:
+    raise NotImplementedError
+
+
+@overload(_doubles, strict=False, jit_options=lanes.INLINE)
+def _doubles_overload(form: Any) -> Any:
+    return (lambda form: True) if _RULE_OF[form.instance_class].tables == 2 else (lambda form: False)
+
+
+def _carries(form: Any) -> bool:
+    raise NotImplementedError
+
+
+@overload(_carries, strict=False, jit_options=lanes.INLINE)
+def _carries_overload(form: Any) -> Any:
+    return (lambda form: True) if _RULE_OF[form.instance_class].carries else (lambda form: False)
+
+
+@lanes.inlined
+def mix(word: Any) -> Any:
+    """The finaliser of SplitMix64."""
+    word = (word ^ (word >> U64(30))) * U64(0xBF58476D1CE4E5B9)
+    word = (word ^ (word >> U64(27))) * U64(0x94D049BB133111EB)
+    return word ^ (word >> U64(31))
+
+
+@lanes.inlined
+def pick(cumulative: Any, first: Any, last: Any, word: Any) -> Any:
+    """The outcome in ``first:last`` that a random word means; what rounding leaves over is the last one's."""
+    share = (word >> U64(11)) * 2.0**-53 * cumulative[last - U(1)]
+    last -= U(1)
+    while last - first > U(16):
+        middle = (first + last) >> U(1)
+        if cumulative[middle] <= share:
+            first = middle + U(1)
+        else:
+            last = middle
+    while first < last and cumulative[first] <= share:
+        first += U(1)
+    return first
+
+
+@lanes.inlined
+def acting_value(form: Any, q: Any, at: Any) -> Any:
+    """What is greedy maximises this: Q, or the sum of both tables."""
+    return q[at] + q[at + (U(q.size) >> U(1))] if _doubles(form) else q[at]
+
+
+@lanes.inlined
+def decide(form: Any, q: Any, at: Any, m: Any, epsilon: Any, random_ties: Any, word: Any) -> Any:
+    """The ε-greedy action in the row at ``at``.
+
+    The upper half of the word says whether to explore, the lower half which of the actions that are in question.
+    """
+    explore = word >> _HALF < U64(epsilon * 4294967296.0 + 0.5)
+    top = acting_value(form, q, at)
+    for a in range(1, m):
+        x = acting_value(form, q, at + U(a))
+        top = x if x > top else top
+    least = LOWEST if explore else top
+    part = word & _LOW if explore or random_ties else U64(0)
+    count = U64(0)
+    for a in range(m):
+        count += U64(acting_value(form, q, at + U(a)) >= least)
+    wanted = (part * count) >> _HALF
+    seen = action = U64(0)
+    for a in range(m):
+        seen += U64(acting_value(form, q, at + U(a)) >= least)
+        action += U64(seen <= wanted)
+    return action
+
+
+@lanes.inlined
+def learn_from(
+    form: Any, plan: Any, q: Any, visits: Any, m: Any, at: Any, reward: Any, row: Any, ended: Any, action: Any,
+    beta: Any, epsilon: Any, stream: Any,
+) -> Any:  # fmt: skip
+    """Update the entry ``at`` of the table (of one of the two); returns whether the new value is finite.
+
+    ``row`` is where the next state begins; β by visits is looked up here, any other is given.
+    """
+    like = lanes.single(q)
+    own = other = U(0)
+    if _doubles(form):
+        half = U(q.size) >> U(1)
+        stream[AGENT] += stream[AGENT + 1]
+        own = half if mix(stream[AGENT]) >> U64(63) else U(0)
+        other = half - own
+    entry = own + at
+    visits[entry] += 1
+    n = visits[entry]
+    if plan.beta_clock == BY_VISIT:
+        beta = plan.betas[U(n + visits[other + at] if _doubles(form) else n) - U(1)]
+    alpha = plan.scale
+    if plan.omega != 0.0:
+        alpha = plan.sizes[U(n)] if n < plan.sizes.size else plan.scale * float(n) ** -plan.omega
+    value = 0.0
+    if not (ended and plan.mask_terminal):
+        value = _next_value(form, q, own, other, row, m, like, beta, action, epsilon)
+    old = q[entry]
+    new = old + alpha * (reward + plan.discount * value - old)
+    q[entry] = new
+    return abs(new) < np.inf
+
+
+@lanes.inlined
+def error_of(form: Any, world: Any, q: Any, optimum: Any) -> Any:
+    """‖Q − Q*‖ over the pairs that exist; of two tables the mean counts."""
+    largest = 0.0
+    for i in range(world.pairs.size):
+        at = U(world.pairs[U(i)])
+        value = acting_value(form, q, at)
+        value = 0.5 * value if _doubles(form) else value
+        largest = max(largest, abs(value - optimum[at]))
+    return largest
+
+
+@lanes.inlined
+def _epsilon(plan: Any, episode: Any, total: Any) -> Any:
+    """ε of the choice after ``total`` steps."""
+    t = total - plan.epsilon_offset if plan.epsilon_clock == BY_STEP else episode
+    return plan.epsilons[U(t) if plan.epsilons.size > 1 else U(0)]
+
+
+@lanes.inlined
+def _beta(plan: Any, episode: Any, step: Any, total: Any) -> Any:
+    """β of an update, counted from 0, unless it is by visits."""
+    t = episode
+    if plan.beta_clock == BY_STEP:
+        t = total - plan.beta_offset
+    elif plan.beta_clock == BY_EPISODE_STEP:
+        t = step
+    return plan.betas[U(t) if plan.betas.size > 1 and plan.beta_clock != BY_VISIT else U(0)]
+
+
+@lanes.inlined
+def _advance(form: Any, world: Any, plan: Any, run: Any, i: Any, until: Any) -> None:  # noqa: PLR0912, PLR0915
+    """One seed, up to ``until`` steps in all, or to its end."""
+    q, visits, stream, counters = run.q[i], run.visits[i], run.streams[i], run.counters[i]
+    m = len(world.actions)
+    episode, step, total, mark = counters[EPISODE], counters[STEP], counters[TOTAL], counters[MARK]
+    state, carried, gained = U(counters[STATE]), U(counters[ACTION]), run.gained[i]
+    status = counters[STATUS]
+    words, increment = stream[AGENT], stream[AGENT + 1]
+    while status == RUNNING and total < until:
+        if step == 0:
+            if episode == plan.episodes:
+                status = FINISHED
+                break
+            choice = U(0)
+            if world.start.size > 1:
+                stream[WORLD] += stream[WORLD + 1]
+                choice = pick(world.start_cumulative, U(0), U(world.start.size), mix(stream[WORLD]))
+            state, gained = U(world.start[choice]), 0.0
+            if _carries(form):
+                words += increment
+                epsilon = _epsilon(plan, episode, total)
+                carried = decide(form, q, state * U(m), m, epsilon, plan.random_ties, mix(words))
+        stop = min(until, plan.marks[U(mark)])
+        ended = False
+        over = False
+        while total < stop and not over:
+            if _carries(form):
+                action = carried
+            else:
+                words += increment
+                epsilon = _epsilon(plan, episode, total)
+                action = decide(form, q, state * U(m), m, epsilon, plan.random_ties, mix(words))
+            at = state * U(m) + action
+            outcome, last = U(world.pointer[at]), U(world.pointer[at + U(1)])
+            if last - outcome > U(1):
+                stream[WORLD] += stream[WORLD + 1]
+                outcome = pick(world.cumulative, outcome, last, mix(stream[WORLD]))
+            reward, target = world.reward[outcome], world.next_state[outcome]
+            ended = target < 0
+            state = U(~target if ended else target)
+            beta = _beta(plan, episode, step, total)
+            total += 1
+            step += 1
+            following = _epsilon(plan, episode, total)
+            if _carries(form):
+                carried = U(0)
+                if not ended:
+                    words += increment
+                    carried = decide(form, q, state * U(m), m, following, plan.random_ties, mix(words))
+            stream[AGENT] = words
+            finite = learn_from(
+                form, plan, q, visits, m, at, reward, state * U(m), ended, carried, beta, following, stream
+            )
+            words = stream[AGENT]
+            gained += reward
+            over = ended or step == plan.max_steps or not finite
+            if not finite:
+                status = DIVERGED
+                state, carried = at // U(m), at % U(m)
+        if over and status == RUNNING:
+            run.steps[i, episode], run.returns[i, episode] = step, gained
+            episode += 1
+            step = 0
+        if total == plan.marks[U(mark)] and status == RUNNING:
+            run.errors[i, mark] = error_of(form, world, q, plan.optimum)
+            if run.errors[i, mark] <= plan.stop_error:
+                status = REACHED
+            mark += 1
+    if status == RUNNING and step == 0 and episode == plan.episodes:
+        status = FINISHED
+    stream[AGENT] = words
+    counters[EPISODE], counters[STEP], counters[TOTAL], counters[MARK] = episode, step, total, mark
+    counters[STATE], counters[ACTION], counters[STATUS] = state, carried, status
+    run.gained[i] = gained
+
+
+def _build(key: str) -> tuple[Any, Any, Any]:
+    @njit(nogil=True, cache=True, error_model="numpy")
+    def advance(form: Any, world: Any, plan: Any, run: Any, first: Any, last: Any, until: Any) -> None:
+        key  # noqa: B018  (in the cache key)
+        for i in range(first, last):
+            _advance(form, world, plan, run, i, until)
+
+    @njit(nogil=True, cache=True, error_model="numpy")
+    def choose(form: Any, actions: Any, q: Any, state: Any, epsilon: Any, random_ties: Any, stream: Any) -> Any:
+        key  # noqa: B018
+        stream[AGENT] += stream[AGENT + 1]
+        m = len(actions)
+        return decide(form, q, U(state) * U(m), m, epsilon, random_ties, mix(stream[AGENT]))
+
+    @njit(nogil=True, cache=True, error_model="numpy")
+    def update(
+        form: Any, actions: Any, plan: Any, q: Any, visits: Any, state: Any, action: Any, reward: Any, target: Any,
+        ended: Any, carried: Any, beta: Any, epsilon: Any, stream: Any,
+    ) -> Any:  # fmt: skip
+        key  # noqa: B018
+        m = len(actions)
+        return learn_from(
+            form, plan, q, visits, m, U(state) * U(m) + U(action), reward, U(target) * U(m), ended, U(carried), beta,
+            epsilon, stream,
+        )  # fmt: skip
+
+    return advance, choose, update
+
+
+advance, choose, update = _build(KEY)
+"""``advance(form, world, plan, run, first, last, until)`` takes the seeds ``first:last`` on to ``until`` steps each.
+
+``choose`` is one choice, and ``update`` one update, for those who step a world themselves."""
