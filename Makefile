@@ -52,9 +52,10 @@ peers: $(READY)  ## make .venv-peers/ with the solvers that bench-planning compa
 	@$(PYTHON) -m venv .venv-peers
 	@.venv-peers/bin/python -m pip install --quiet --disable-pip-version-check quantecon mdpsolver pymdptoolbox
 
-faults: $(READY)  ## the full counts: precision of the operators, certificates and resumed solves
+faults: $(READY)  ## the full counts: precision of the operators, certificates, resumed solves, saves that are killed
 	@$(BIN)/python benchmarks/faults_operators.py
 	@$(BIN)/python benchmarks/faults_planning.py
+	@$(BIN)/python benchmarks/faults_storage.py
 
 clean:  ## remove .venv/ and out/
 	rm -rf $(VENV) $(OUT)

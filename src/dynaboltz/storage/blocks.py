@@ -2,7 +2,8 @@
 
 An array is cut into blocks of ``BLOCK`` bytes; a block is a zstd frame with its own checksum, or nothing where it is
 all zeros, which is what most of a replay is at first: that costs neither disk nor, on loading, memory. A frame is
-padded to 1/``DENSEST`` of what it unpacks to, so that a small file that unpacks to a large one is known to be hostile.
+padded to 1/``DENSEST`` of what it unpacks to, so that a small file that unpacks to a large one is known to be hostile;
+the padding is a frame to be skipped, so that the file is a zstd file like any other.
 """
 
 from __future__ import annotations
@@ -30,6 +31,8 @@ Entry: TypeAlias = tuple[int, str]
 BLOCK = 4 << 20
 LEVEL = 1
 DENSEST = 1024
+SKIPPED = b"\x50\x2a\x4d\x18"
+"""What a frame begins with that readers skip; its length follows in four bytes."""
 ZEROS: Entry = (0, "")
 THREADS = min(4, os.cpu_count() or 1)
 LARGEST_WINDOW = 1 << 23
@@ -77,7 +80,10 @@ def pack(block: Bytes) -> tuple[bytes, Entry]:
     if not block[0] and not block[-1] and not block.any():
         return b"", ZEROS
     stored = zstandard.ZstdCompressor(level=LEVEL, write_checksum=True).compress(block.data)
-    stored = stored.ljust(-(-block.size // DENSEST), b"\0")
+    least = -(-block.size // DENSEST)
+    if len(stored) < least:
+        padding = max(0, least - len(stored) - len(SKIPPED) - 4)
+        stored += SKIPPED + padding.to_bytes(4, "little") + bytes(padding)
     return stored, (len(stored), hashlib.sha256(stored).hexdigest())
 
 
