@@ -34,6 +34,7 @@ MAY_IMPORT_AT_TOP = {
     "mdp/gym_env.py": {"gymnasium"},
     "cli/lens.py": {"tyro"},
     "cli/mdp.py": {"tyro"},
+    "cli/play.py": {"tyro"},
     "cli/show.py": {"tyro"},
     "cli/solve.py": {"tyro"},
     "planning/kernels.py": {"numba"},

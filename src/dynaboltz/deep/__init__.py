@@ -3,8 +3,24 @@
 Configurations and presets need no torch; the agent brings it in.
 """
 
+from typing import TYPE_CHECKING, Any
+
 from dynaboltz.deep.config import AgentConfig
 from dynaboltz.deep.faults import NonFinite
 from dynaboltz.deep.presets import PRESETS
 
-__all__ = ["PRESETS", "AgentConfig", "NonFinite"]
+if TYPE_CHECKING:
+    from dynaboltz.deep.agent import Agent
+    from dynaboltz.deep.player import Player
+
+__all__ = ["PRESETS", "Agent", "AgentConfig", "NonFinite", "Player"]
+
+
+def __getattr__(name: str) -> Any:
+    """Import torch only where something is trained."""
+    import importlib
+
+    homes = {"Agent": "agent", "Player": "player"}
+    if name not in homes:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(f"dynaboltz.deep.{homes[name]}"), name)

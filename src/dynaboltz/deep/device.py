@@ -26,7 +26,8 @@ class DeviceParameters(Parameters):
         self.acting = zeros(layout.size) if self.overlaps else self.online
         self.first, self.second = zeros(layout.size), zeros(layout.size)
         self.gradients = zeros(self.rows, layout.size)
-        self.trace = zeros(layout.size) if self.learns else None
+        self.trace = zeros(layout.size) if self.learns and not self.prints else None
+        self.previous, self.spare = (zeros(layout.size) if self.prints else None for _ in range(2))
 
     def copy(self, source: Any, into: Any) -> None:
         """One copy on the device."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -34,6 +35,9 @@ class Parameters(ABC):
     """(rows, size): one row, or three where c is learned."""
     trace: Any
     """z = dθ/dψ, where c is learned."""
+    previous: Any
+    """The weights before the last update, where c is learned as the paper prints it; ``spare`` as large."""
+    spare: Any
     updates: int = 0
 
     def __init__(self, config: AgentConfig, layout: Layout) -> None:
@@ -43,7 +47,7 @@ class Parameters(ABC):
         self.rate = config.learning_rate
         self.clip = config.gradient_clip
         self.learns = config.c_learning != "off"
-        self.decay = config.c_trace
+        self.prints = config.c_learning == "as_printed"
         self.exact = 1.0 if config.c_derivative == "exact" else 0.0
         self.has_target = config.parsed_target_period is not None
         self.overlaps = config.overlap
@@ -58,9 +62,21 @@ class Parameters(ABC):
             kept["acting"] = self.acting
         if self.rule.moments:
             kept |= {"first": self.first, "second": self.second}
-        if self.learns:
+        if self.prints:
+            kept["previous"] = self.previous
+        elif self.learns:
             kept["trace"] = self.trace
         return kept
+
+    @contextmanager
+    def as_before(self) -> Iterator[None]:
+        """Within, the online weights are those of before the last update."""
+        self.copy(self.online, self.spare)
+        self.copy(self.previous, self.online)
+        try:
+            yield
+        finally:
+            self.copy(self.spare, self.online)
 
     @abstractmethod
     def copy(self, source: Any, into: Any) -> None:
@@ -87,6 +103,8 @@ class Parameters(ABC):
     def step(self) -> bool:
         """One step of the optimiser along ``gradients[0]``; False if a weight is no longer finite."""
         self.updates += 1
+        if self.prints:
+            self.copy(self.online, self.previous)
         return self._step(self._factor()[0])
 
     def step_and_trace(self, decay: float) -> bool:
@@ -97,6 +115,10 @@ class Parameters(ABC):
         if factor < 1:  # d(g/|g|) = (dg − g (g·dg)/|g|²)/|g|
             share = self.dot(self.gradients[GRADIENT], self.gradients[CHANGE]) / square
         return self._step_and_trace(factor, share, decay)
+
+    def fade(self, decay: float) -> None:
+        """``z ← decay·z``."""
+        self.trace *= decay
 
     def _factor(self) -> tuple[float, float]:
         """What the gradient is multiplied by, and its squared norm."""
@@ -186,7 +208,8 @@ class HostParameters(Parameters):
         moments = (aligned(layout.size, self.dtype) for _ in range(2))
         self.first, self.second = moments if self.rule.moments else (self.online, self.online)
         self.gradients = aligned(self.rows * layout.size, self.dtype).reshape(self.rows, layout.size)
-        self.trace = aligned(layout.size, self.dtype) if self.learns else None
+        self.trace = aligned(layout.size, self.dtype) if self.learns and not self.prints else None
+        self.previous, self.spare = (aligned(layout.size, self.dtype) if self.prints else None for _ in range(2))
 
     def copy(self, source: Any, into: Any) -> None:
         """One copy in memory."""

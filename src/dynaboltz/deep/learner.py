@@ -1,0 +1,156 @@
+"""One update: targets, gradient, step, and what it says about c. It decides nothing about when."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dynaboltz.deep.batch import Batch
+from dynaboltz.deep.config import AgentConfig
+from dynaboltz.deep.engine import Engine
+from dynaboltz.deep.faults import NonFinite
+from dynaboltz.deep.meta import FADED, Coefficient
+from dynaboltz.deep.parameters import CHANGE, GRADIENT, REFERENCE
+from dynaboltz.deep.target_rows import STATISTICS
+from dynaboltz.deep.targets import Targets
+from dynaboltz.envs.spec import Spec
+
+LOSS, LEARNING = STATISTICS.index("loss"), STATISTICS.index("learning")
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """When an update is made."""
+
+    update: int
+    """Counted from 1."""
+    step: int
+    t: float
+    """Time on the clock of β."""
+    synced: bool
+    """Whether the target network has been copied to since the beginning, or there is none."""
+
+
+class Learner:
+    """The networks and c, and how one batch changes them."""
+
+    def __init__(self, config: AgentConfig, spec: Spec, engine: Engine) -> None:
+        self.engine, self.parameters = engine, engine.parameters
+        self.summary = config.parsed_summary
+        self.double, self.munchausen = config.double, config.munchausen > 0
+        self.targets = Targets(config, spec.n_actions)
+        self.coefficient = Coefficient(config) if config.c_learning != "off" else None
+        self.before: tuple[np.ndarray, np.ndarray] | None = None
+        """Inputs and actions of the last batch, where c is learned as the paper prints it."""
+        self.beta: float | None = None
+        self.derivative = math.nan
+        """∂J′/∂ψ of the last update (∂J′/∂c as printed), NaN where none was taken."""
+
+    def update(self, batch: Batch, now: Moment) -> None:
+        """One gradient step on a batch; its errors and statistics are in ``targets``."""
+        learned = self.coefficient
+        self.derivative = math.nan
+        slope, bar = 0.0, None
+        if learned is None:
+            self.beta = self.summary.beta(now.t)
+        else:
+            self.beta = learned.beta(now.t)
+            slope = learned.slope(now.t) if now.synced else 0.0
+            bar = learned.bar(now.t) if self._meets(learned, now) else None
+        self._evaluate(batch, slope, bar, now)
+        if learned is None:
+            self.engine.gradients(batch.action, self.targets.cotangents, (GRADIENT,))
+            finite = self.parameters.step()
+        elif learned.printed:
+            finite = self._as_printed(batch, learned, bar is not None)
+        else:
+            finite = self._corrected(batch, learned, bar is not None)
+        if not finite:
+            what, value = self.parameters.not_finite() or ("a weight", math.nan)
+            raise NonFinite(what, value, now.update, now.step)
+        if learned is not None and not math.isfinite(learned.c):
+            raise NonFinite("c", learned.c, now.update, now.step)
+
+    def _meets(self, learned: Coefficient, now: Moment) -> bool:
+        """Whether this batch is the τ′ of an update that depended on c."""
+        return now.synced and self.before is not None if learned.printed else learned.share > 0
+
+    def _evaluate(self, batch: Batch, slope: float, bar: float | None, now: Moment) -> None:
+        engine = self.engine
+        following = engine.values(batch.next_inputs, "target")
+        online = engine.values(batch.next_inputs, "online") if self.double else None
+        here = engine.values(batch.inputs, "target") if self.munchausen else None
+        q = engine.forward(batch.inputs)
+        self.targets(batch, q, following, beta=self.beta, online=online, here=here, slope=slope, bar=bar)
+        if not math.isfinite(self.targets.counts[LOSS]):
+            networks = (("online", q), ("target", following), ("online", online), ("target", here))
+            for name, values in networks:
+                if values is not None and not np.isfinite(values).all():
+                    wrong = float(values[~np.isfinite(values)][0])
+                    raise NonFinite(f"an action value of the {name} network", wrong, now.update, now.step)
+            raise NonFinite("the loss", float(self.targets.counts[LOSS]), now.update, now.step)
+
+    def _corrected(self, batch: Batch, learned: Coefficient, has_bar: bool) -> bool:
+        parameters, cotangents = self.parameters, self.targets.cotangents
+        moves = self.targets.counts[LEARNING] > 0
+        apart = has_bar and not np.array_equal(cotangents[REFERENCE], cotangents[GRADIENT])
+        rows = (GRADIENT, *((CHANGE,) if moves else ()), *((REFERENCE,) if apart else ()))
+        wanted = cotangents[: len(rows)] if rows == tuple(range(len(rows))) else cotangents[list(rows)]
+        self.engine.gradients(batch.action, wanted, rows)
+        if learned.share > 0:
+            row = REFERENCE if apart else GRADIENT
+            self.derivative = parameters.dot(parameters.gradients[row], parameters.trace)
+            learned.descend(self.derivative)
+        if moves:
+            finite = parameters.step_and_trace(learned.decay if learned.share > 0 else 0.0)
+            learned.share = 1.0
+            return finite
+        learned.share *= learned.decay
+        if learned.share > FADED:
+            parameters.fade(learned.decay)
+        else:
+            learned.share = 0.0
+        return parameters.step()
+
+    def _as_printed(self, batch: Batch, learned: Coefficient, has_bar: bool) -> bool:
+        """dθ′/dc = αγ ∂boltz_{β(c̄)}(Q(s′_next))/∂c·∂Q(s, a; θ)/∂θ, with s of the last batch and s′ of this one."""
+        parameters, cotangents = self.parameters, self.targets.cotangents
+        rows = (GRADIENT, REFERENCE) if has_bar else (GRADIENT,)
+        self.engine.gradients(batch.action, cotangents[list(rows)], rows)
+        if has_bar:
+            self.derivative = 0.0
+            if cotangents[CHANGE].any():
+                assert self.before is not None
+                inputs, action = self.before
+                with parameters.as_before():
+                    self.engine.forward(inputs)
+                    self.engine.gradients(action, cotangents[CHANGE : CHANGE + 1], (CHANGE,))
+                inner = parameters.dot(parameters.gradients[REFERENCE], parameters.gradients[CHANGE])
+                self.derivative = parameters.rate * inner
+            learned.descend(self.derivative)
+        self.before = batch.inputs.copy(), batch.action.copy()
+        return parameters.step()
+
+    def state(self) -> dict[str, Any]:
+        """Everything :meth:`restore` needs."""
+        return {
+            "parameters": self.parameters.state(),
+            "coefficient": None if self.coefficient is None else self.coefficient.state(),
+            "before": None if self.before is None else list(self.before),
+            "beta": self.beta,
+            "derivative": self.derivative,
+        }
+
+    def restore(self, tree: Mapping[str, Any]) -> None:
+        """Go back to a saved state."""
+        self.parameters.restore(tree["parameters"])
+        if self.coefficient is not None:
+            self.coefficient.restore(tree["coefficient"])
+        before = tree["before"]
+        self.before = None if before is None else (np.array(before[0]), np.array(before[1]))
+        self.beta = tree["beta"]
+        self.derivative = float(tree["derivative"])
