@@ -198,7 +198,9 @@ def test_environments_show_themselves_in_characters_and_pixels(name: str) -> Non
         envs.step(np.zeros(2, np.int64))
         assert envs.text(1).strip()
         picture = envs.picture(1)
-        assert picture is not None
+        if picture is None:
+            assert envs.spec.n_values is not None
+            return
         assert picture.dtype == np.uint8
         assert picture.ndim == 3
         assert picture.shape[2] == 3

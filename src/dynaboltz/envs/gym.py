@@ -29,6 +29,9 @@ MORE_ACTION_NAMES = {
 
 ANSI = re.compile(r"\x1b\[([0-9;]*)m")
 
+LAST_ACTION = re.compile(r"\s*\(\w*\)\s*")
+"""A line of the toy-text drawings that is no part of the world."""
+
 
 def make_gym(name: str, keywords: dict[str, Any], *, n: int, seed: int, stream: int) -> Environments:
     """``n`` environments of an id that Gymnasium knows, or of ``module:id`` once the module has been imported.
@@ -172,7 +175,10 @@ class GymWorld(World):
             return None
         finally:
             bare.render_mode = before
-        return plain(drawn) if isinstance(drawn, str) else None
+        if not isinstance(drawn, str):
+            return None
+        lines = drawn.splitlines()
+        return plain("\n".join(line for line in lines if not LAST_ACTION.fullmatch(line)))
 
 
 def plain(drawn: str) -> str:

@@ -9,6 +9,7 @@ import numpy as np
 
 from dynaboltz.envs.gym import GymWorld
 from dynaboltz.envs.names import written
+from dynaboltz.envs.pictures import BACKGROUND, LIT, enlarged
 from dynaboltz.envs.spec import Environments
 from dynaboltz.envs.world import Worlds
 from dynaboltz.errors import UserError
@@ -16,6 +17,8 @@ from dynaboltz.mdp import MDP, load, to_gymnasium
 
 MAX_STEPS = 1000
 """Steps after which an episode is truncated, if ``max_steps`` does not say otherwise; many MDPs have no end."""
+
+COLOURS = {".": (52, 56, 68), "S": (82, 92, 122), "G": (120, 210, 130), "H": (240, 100, 120)}
 
 
 def make_mdp(name: str, keywords: dict[str, Any], *, n: int, seed: int, stream: int) -> Environments:
@@ -45,12 +48,24 @@ class MDPWorld(GymWorld):
         self.mdp = mdp
         self.spec = replace(self.spec, action_labels=mdp.action_labels)
 
+    def picture(self) -> np.ndarray | None:
+        """The map in colours; None without one."""
+        grid, state = self.mdp.grid, int(self._last)
+        if grid is None:
+            return None
+        picture = np.full((*grid.cells.shape, 3), BACKGROUND, np.uint8)
+        for mark, colour in COLOURS.items():
+            picture[grid.cells == ord(mark)] = colour
+        picture[grid.states == state] = LIT
+        return enlarged(picture)
+
     def text(self) -> str:
         """The map with the agent's cell in brackets; without a map, the state."""
-        state = int(self._last)
-        if self.mdp.grid is None or state >= self.mdp.grid.n_states:
+        grid, state = self.mdp.grid, int(self._last)
+        if grid is None:
             return self.mdp.state_name(state)
-        marks = [[f" {chr(cell)} " for cell in row] for row in self.mdp.grid.cells.tolist()]
-        row, column = np.argwhere(self.mdp.grid.states == state)[0].tolist()
-        marks[row][column] = f"[{chr(self.mdp.grid.cells[row, column])}]"
-        return "\n".join("".join(line) for line in marks)
+        rows = zip(grid.cells.tolist(), (grid.states == state).tolist(), strict=True)
+        return "\n".join(
+            "".join(f"[{chr(cell)}]" if here else f" {chr(cell)} " for cell, here in zip(*row, strict=True))
+            for row in rows
+        )

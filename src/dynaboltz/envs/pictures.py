@@ -7,8 +7,6 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from dynaboltz.text import short
-
 SMALLEST = 240
 """Pixels of a picture's shorter side, about: small frames are enlarged by a whole factor."""
 
@@ -37,13 +35,13 @@ PALETTE = np.array(
 SHADES = " .:-=+*#%@"
 
 
-def frame_picture(frame: np.ndarray, n_values: int | None = None) -> np.ndarray:
-    """An RGB picture ``(height, width, 3)`` uint8 of one frame.
+def frame_picture(frame: np.ndarray) -> np.ndarray | None:
+    """An RGB picture ``(height, width, 3)`` uint8 of one frame; None of a single number, which is no picture.
 
-    Images stay as they are, channels of bools get a colour each, vectors become bars, and numbers of states cells.
+    Images stay as they are, channels of bools get a colour each, and vectors become bars.
     """
-    if n_values is not None:
-        return enlarged(_one_of(int(frame), n_values))
+    if frame.ndim == 0:
+        return None
     if frame.ndim == 3 and frame.dtype == np.bool_:
         return enlarged(_channels(frame))
     if frame.ndim == 3 and frame.shape[2] == 3:
@@ -52,7 +50,7 @@ def frame_picture(frame: np.ndarray, n_values: int | None = None) -> np.ndarray:
         grey = frame[-1] if frame.shape[0] <= frame.shape[2] else frame[:, :, -1]
         return frame_picture(grey)
     if frame.ndim == 2:
-        return enlarged(np.repeat(_levels(frame)[:, :, None], 3, axis=2))
+        return enlarged(_levels(frame)[:, :, None].repeat(3, axis=2))
     return _bars(frame.reshape(-1).astype(np.float64))
 
 
@@ -63,7 +61,9 @@ def frame_text(frame: np.ndarray, n_values: int | None = None) -> str:
     if frame.ndim == 3 and frame.dtype == np.bool_:
         return cells_text(frame, [str(channel) for channel in range(len(frame))])
     if frame.ndim in (2, 3) and min(frame.shape[:2]) > 1:
-        picture = frame_picture(frame).mean(axis=2)
+        drawn = frame_picture(frame)
+        assert drawn is not None
+        picture = drawn.mean(axis=2)
         rows, columns = picture.shape
         step = max(1, math.ceil(columns / 64))
         few = picture[: rows // (2 * step) * 2 * step, : columns // step * step]
@@ -115,24 +115,9 @@ def _levels(frame: np.ndarray) -> np.ndarray:
     return np.round((values - low) * (255 / (high - low or 1.0))).astype(np.uint8)
 
 
-def _one_of(state: int, n_values: int) -> np.ndarray:
-    """A field of cells in reading order, one of them lit."""
-    columns = min(n_values, 64, max(1, math.ceil(math.sqrt(n_values))))
-    rows = math.ceil(n_values / columns)
-    if rows > 64:  # too many to tell one from the other: the place in the whole
-        rows = columns = 64
-        state, n_values = state * rows * columns // n_values, rows * columns
-    picture = np.full((rows * columns, 3), BACKGROUND, np.uint8)
-    picture[:n_values] = (52, 56, 68)
-    picture[state] = LIT
-    return picture.reshape(rows, columns, 3)
-
-
 def _bars(numbers: np.ndarray) -> np.ndarray:
     """A bar a number, from the middle; its length is x / (1 + |x|) of the half, so that all numbers fit."""
     numbers = numbers[:32]
-    if numbers.size == 0:
-        raise ValueError(f"a frame without numbers has no picture: {short(numbers)}")
     half, height = 120, max(8, 240 // max(numbers.size, 4))
     picture = np.full((height * numbers.size, 2 * half, 3), BACKGROUND, np.uint8)
     for place, value in enumerate(numbers.tolist()):

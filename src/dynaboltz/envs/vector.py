@@ -94,7 +94,7 @@ class VectorEnvironments(Environments):
         """The frame as a picture."""
         from dynaboltz.envs.pictures import frame_picture
 
-        return frame_picture(self._now[index], self.spec.n_values)
+        return frame_picture(self._now[index])
 
     def text(self, index: int = 0) -> str:
         """The frame in characters."""

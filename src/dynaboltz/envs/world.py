@@ -125,7 +125,7 @@ class Worlds(Environments):
         from dynaboltz.envs.pictures import frame_picture
 
         drawn = self._worlds[index].picture()
-        return frame_picture(self._now[index], self.spec.n_values) if drawn is None else drawn
+        return frame_picture(self._now[index]) if drawn is None else drawn
 
     def text(self, index: int = 0) -> str:
         """World ``index`` in characters."""
