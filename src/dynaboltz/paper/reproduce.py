@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 import time
@@ -28,6 +29,19 @@ class Outcome:
     seconds: float
     drawings: Mapping[str, str]
     """Figure name → SVG."""
+    seed: int = 0
+    full: bool = False
+
+    @property
+    def identity(self) -> str:
+        """Twelve digits of the SHA-256 of claim, settings and seed: equal where the same thing was computed."""
+        about = [self.claim.name, _plain(self.evidence.settings), self.seed, self.full]
+        return hashlib.sha256(json.dumps(about, sort_keys=True).encode()).hexdigest()[:12]
+
+    @property
+    def command(self) -> str:
+        """What computes it again."""
+        return f"dynaboltz reproduce --only {self.claim.name} --seed {self.seed}{' --full' if self.full else ''}"
 
 
 def choose(claims: Mapping[str, Claim], section: str, only: Sequence[str]) -> list[Claim]:
@@ -52,7 +66,9 @@ def run(claim: Claim, folder: Path, *, seed: int = 0, full: bool = False) -> Out
     evidence = test(np.random.default_rng([seed, zlib.crc32(claim.name.encode())]))
     drawings = {figure.name: figures.save(figure, folder) for figure in evidence.figures}
     write_atomically(folder / f"{claim.name}.json", as_json(claim, evidence, seed))
-    return Outcome(claim=claim, evidence=evidence, seconds=time.perf_counter() - began, drawings=drawings)
+    seconds = time.perf_counter() - began
+    full = full and claim.full is not None
+    return Outcome(claim=claim, evidence=evidence, seconds=seconds, drawings=drawings, seed=seed, full=full)
 
 
 def as_json(claim: Claim, evidence: Evidence, seed: int) -> str:

@@ -6,7 +6,7 @@ Matplotlib is imported when a figure is drawn.
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,19 +21,27 @@ if TYPE_CHECKING:
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 """Okabe and Ito's palette."""
 
+INK, GRID, PAPER = "#1b1f24", "#d8d8d8", "#fffffe"
+"""Colours that a page replaces by its own, so that a figure is dark where the page is; none is used for data."""
+
 STYLE: Any = {
     "axes.axisbelow": True,
+    "axes.edgecolor": INK,
+    "axes.facecolor": PAPER,
     "axes.grid": True,
+    "axes.labelcolor": INK,
     "axes.labelsize": 9,
     "axes.spines.right": False,
     "axes.spines.top": False,
+    "axes.titlecolor": INK,
     "axes.titlesize": 9.5,
     "axes.titlelocation": "left",
     "figure.constrained_layout.use": True,
     "figure.dpi": 110,
+    "figure.facecolor": PAPER,
     "font.family": "DejaVu Sans",
     "font.size": 9,
-    "grid.color": "#d8d8d8",
+    "grid.color": GRID,
     "grid.linewidth": 0.6,
     "legend.fontsize": 8,
     "legend.frameon": False,
@@ -41,10 +49,14 @@ STYLE: Any = {
     "lines.markersize": 3.5,
     "pdf.fonttype": 42,
     "savefig.bbox": "tight",
+    "savefig.facecolor": PAPER,
     "savefig.pad_inches": 0.04,
     "svg.fonttype": "path",
     "svg.hashsalt": "dynaboltz",
+    "text.color": INK,
+    "xtick.color": INK,
     "xtick.labelsize": 8,
+    "ytick.color": INK,
     "ytick.labelsize": 8,
 }
 
@@ -84,17 +96,25 @@ def canvas(columns: int = 1, *, width: float = 5.2, height: float = 3.1, **optio
     return figure, figure.subplots(1, columns, **options)
 
 
-def save(figure: Figure, folder: Path) -> str:
-    """Draw the figure, write it as SVG and PDF into ``folder``, and return the SVG.
+METADATA: Any = {
+    "svg": {"Date": None},
+    "pdf": {"CreationDate": None, "Creator": "dynaboltz"},
+    "png": {"Software": "dynaboltz"},
+}
+"""What each file says of itself, by its suffix: no dates."""
+
+
+def save(figure: Figure, folder: Path, formats: Sequence[str] = ("svg", "pdf")) -> str:
+    """Draw the figure, write it into ``folder`` in the formats (svg, pdf, png), and return the SVG.
 
     The same data gives the same bytes: no dates, no random ids.
     """
     with style():
         drawn = figure.draw()
         files = {}
-        for suffix, metadata in (("svg", {"Date": None}), ("pdf", {"CreationDate": None, "Creator": "dynaboltz"})):
+        for suffix in dict.fromkeys(("svg", *formats)):
             buffer = io.BytesIO()
-            drawn.savefig(buffer, format=suffix, metadata=metadata)
+            drawn.savefig(buffer, format=suffix, metadata=METADATA[suffix], dpi=200)
             files[suffix] = buffer.getvalue()
     for suffix, content in files.items():
         write_atomically(folder / f"{figure.name}.{suffix}", content)

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 ARROWS = {"up": "↑", "right": "→", "down": "↓", "left": "←", "north": "↑", "east": "→", "south": "↓", "west": "←"}
 STEPS = {"↑": (0.0, -1.0), "→": (1.0, 0.0), "↓": (0.0, 1.0), "←": (-1.0, 0.0)}
 WALL = "#"
+ON_BRIGHT, ON_DARK = "#101010", "#ffffff"
+"""Colours of signs on cells; not those that a page replaces by its own."""
 
 
 def arrows(policy: Any, labels: Sequence[str] | None) -> list[str]:
@@ -63,7 +65,7 @@ def figure(
         middle = (float(np.max(values)) + float(np.min(values))) / 2
         for (y, x), state in np.ndenumerate(grid.states):
             sign = WALL if state < 0 else signs[int(state)]
-            colour = "#000000" if state >= 0 and values[int(state)] > middle else "#ffffff"
+            colour = ON_BRIGHT if state >= 0 and values[int(state)] > middle else ON_DARK
             if sign in STEPS:
                 dx, dy = STEPS[sign]
                 axes.annotate(
