@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from dynaboltz.errors import UserError
 from dynaboltz.runs.config import RunConfig
 from dynaboltz.runs.episodes import AT_ONCE
-from dynaboltz.runs.progress import memory_in_use
 from dynaboltz.storage import available_bytes
 from dynaboltz.storage.memory import as_text
 
@@ -67,8 +66,8 @@ def memory_of_agent(config: RunConfig, spec: Spec) -> dict[str, int]:
 
 def estimate_of(config: RunConfig) -> Estimate:
     """The same before anything is made; the environments are, and are given back."""
-    from dynaboltz.runs.session import make_environments
+    from dynaboltz.runs.session import weighed_environments
 
-    before = memory_in_use()
-    with make_environments(config) as envs:
-        return estimate(config, envs.spec, max(0, memory_in_use() - before))
+    envs, size = weighed_environments(config)
+    with envs:
+        return estimate(config, envs.spec, size)

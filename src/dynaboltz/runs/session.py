@@ -78,10 +78,9 @@ class Session:
         self.config, self.home = config, home
         settings = {k: written(v) for k, v in flat(config).items() if not k.startswith(OUTSIDE_IDENTITY)}
         self.store = Store(home.checkpoints, run=config.identity, keep=config.saving.keep, about=settings)
-        before = memory_in_use()
-        self.envs = make_environments(config)
+        self.envs, size = weighed_environments(config)
         try:
-            estimate(config, self.envs.spec, max(0, memory_in_use() - before)).check(config)
+            estimate(config, self.envs.spec, size).check(config)
             self.agent = make_agent(config, self.envs.spec)
             self.resumed_from = self._load()
             self.saved_step = self.resumed_from
@@ -189,16 +188,20 @@ def next_evaluation(config: RunConfig, step: int) -> int:
     return min((step // period + 1) * period, config.steps)
 
 
-def make_environments(config: RunConfig) -> Environments:
-    """Those of the training."""
+def weighed_environments(config: RunConfig) -> tuple[Environments, int]:
+    """Those of the training, and the bytes that making them took; Gymnasium itself is not counted."""
+    import gymnasium  # noqa: F401
+
     from dynaboltz.envs import make
 
-    return make(config.env, n=config.n_envs, seed=config.seed, stream=0)
+    before = memory_in_use()
+    envs = make(config.env, n=config.n_envs, seed=config.seed, stream=0)
+    return envs, max(0, memory_in_use() - before)
 
 
 def make_agent(config: RunConfig, spec: Spec) -> Agent:
     """The learner, before its first step."""
-    from dynaboltz.deep import Agent
+    from dynaboltz.deep.agent import Agent
 
     return Agent(config.agent, spec, config.n_envs, seed=config.seed, device=config.device)
 

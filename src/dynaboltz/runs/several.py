@@ -165,9 +165,11 @@ class Worker:
             self.kill()
 
     def _where(self) -> str:
-        """The line that it hung at, as its last words tell."""
-        places = [line.strip() for line in self.tail if line.lstrip().startswith("File ")]
-        return f" in {places[0]}" if places else ""
+        """The line that it hung at, as its last words tell: each thread's calls, the innermost first."""
+        lines = list(self.tail)
+        threads = [index for index, line in enumerate(lines) if "most recent call first" in line]
+        hung = [index for index in threads if lines[index].startswith("Current thread")] or threads[-1:]
+        return f" at {lines[hung[0] + 1].strip()}" if hung and hung[0] + 1 < len(lines) else ""
 
     def _say(self, text: str) -> None:
         stdin = self.process.stdin
