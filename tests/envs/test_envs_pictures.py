@@ -14,6 +14,7 @@ from dynaboltz.envs.drawing import BAR, BEST, CHOSEN, HEIGHT, WIDTH, Canvas
 from dynaboltz.envs.pictures import BELOW, LIT, PALETTE, cells_text, frame_picture, frame_text
 from dynaboltz.envs.scenes import Random, Scene, scenes
 from dynaboltz.envs.screens import blocks, line, panel
+from dynaboltz.envs.sketches import SIDE, SKETCHES, acrobot, cart_pole, mountain_car
 from dynaboltz.envs.window import Keyboard
 
 SPEC = Spec(shape=(2,), dtype="float32", n_actions=3, action_labels=("nothing", "left", "fire"))
@@ -88,6 +89,38 @@ def test_cells_in_characters_say_what_their_letters_mean() -> None:
     frame = np.zeros((3, 2, 2), np.bool_)
     frame[0, 0, 0] = frame[1, 0, 1] = frame[2, 0, 1] = True
     assert cells_text(frame, ["ball", "brick", "boat"]) == "b r\n. .\nb ball  r brick  o boat"
+
+
+def middle_of(picture: np.ndarray, colour: tuple[int, int, int]) -> tuple[float, float]:
+    """Row and column around which a colour lies."""
+    rows, columns = np.nonzero((picture == colour).all(axis=-1))
+    return float(rows.mean()), float(columns.mean())
+
+
+def test_sketched_pole_leans_where_its_angle_points_and_the_cart_is_where_it_stands() -> None:
+    upright, leaning = cart_pole(np.array([0.0, 0, 0.0, 0])), cart_pole(np.array([1.2, 0, 0.2, 0]))
+    assert middle_of(upright, LIT)[1] == pytest.approx(SIDE / 2, abs=1.5)
+    assert middle_of(upright, BELOW)[1] == pytest.approx(SIDE / 2, abs=1.5)
+    assert middle_of(leaning, LIT)[1] == pytest.approx(SIDE / 2 + 1.2 * SIDE / 5.2, abs=1.5)
+    assert middle_of(leaning, BELOW)[1] > middle_of(leaning, LIT)[1] + 10
+
+
+def test_sketched_acrobot_hangs_down_and_its_second_link_adds_to_the_angle_of_the_first() -> None:
+    hanging, bent = acrobot(np.array([1.0, 0, 1, 0, 0, 0])), acrobot(np.array([0.0, 1, 0, 1, 0, 0]))
+    assert middle_of(hanging, LIT) < middle_of(hanging, BELOW)  # higher up
+    assert middle_of(bent, LIT)[1] > SIDE / 2 + 20
+    assert middle_of(bent, BELOW)[0] < SIDE / 2 - 20
+
+
+def test_sketched_car_climbs_with_its_place() -> None:
+    rows = [middle_of(mountain_car(np.array([place, 0.0])), LIT)[0] for place in (-0.5, 0.0, 0.5)]
+    assert rows[0] > rows[1] > rows[2]
+
+
+@pytest.mark.parametrize("wild", [np.full(6, 1e30), np.full(6, -1e30), np.zeros(6)], ids=["far", "near", "zero"])
+@pytest.mark.parametrize("name", SKETCHES)
+def test_sketch_of_any_numbers_is_a_picture(name: str, wild: np.ndarray) -> None:
+    assert SKETCHES[name](wild).shape == (SIDE, SIDE, 3)
 
 
 def test_canvas_marks_what_is_chosen_and_what_is_best() -> None:
@@ -187,6 +220,7 @@ def test_play_shows_the_same_episodes_for_the_same_seed(capsys: pytest.CaptureFi
     assert shown[0] == shown[1] != shown[2]
 
 
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # imageio's reader leaves its pipes open
 @pytest.mark.parametrize("suffix", [".gif", ".mp4"])
 def test_play_writes_a_video_that_can_be_read(suffix: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     import imageio.v2 as imageio
@@ -194,8 +228,7 @@ def test_play_writes_a_video_that_can_be_read(suffix: str, tmp_path: Path, capsy
     path = tmp_path / f"a{suffix}"
     assert main(["play", "minatar/breakout", "--video", str(path), "--max-steps", "5", "--fps", "10"]) == 0
     assert "13 frames, 1.3 s" in capsys.readouterr().out  # five steps, and 0.8 s of standing still
-    with imageio.get_reader(path) as reader:
-        frames = [np.asarray(frame) for frame in reader.iter_data()]
+    frames = imageio.mimread(path, memtest=False)
     assert {frame.shape[:2] for frame in frames} == {(HEIGHT, WIDTH)}
     assert len(frames) >= 5  # a GIF may join moments that are equal
     assert sorted(file.name for file in tmp_path.iterdir()) == [path.name]
@@ -236,3 +269,17 @@ def test_play_without_a_display_names_what_to_use_instead(
 def test_video_that_fails_leaves_no_file(tmp_path: Path) -> None:
     assert main(["play", "own_worlds:Own(fault='raise', episode=0)", "--video", str(tmp_path / "a.gif")]) == 1
     assert list(tmp_path.iterdir()) == []
+
+
+def test_play_shows_the_agent_of_a_run_and_its_values(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["train", "probe/match", "--preset", "dqn", "--steps", "400", "--out", str(tmp_path)]) == 0
+    run = str(next(tmp_path.glob("**/config.toml")).parent)
+    capsys.readouterr()
+    assert main(["play", "--run", run, "--episodes", "20"]) == 0
+    rows = [row for row in capsys.readouterr().out.splitlines() if "action" in row]
+    assert len(rows) == 20
+    for row in rows:
+        action, _, values = row.partition("action ")[2].partition("  values ")
+        assert np.argmax([float(value) for value in values.split()]) == int(action)
+    assert main(["play", "probe/discount", "--run", run]) == 2
+    assert "made for probe/match with n_actions 2, but probe/discount has 1" in capsys.readouterr().err

@@ -4,7 +4,7 @@ For example:  dynaboltz play minatar/breakout
               dynaboltz play --run runs/CartPole-v1/dqn/hard_max/seed-0-1a2b3c4d --video cartpole.gif
 
 The action values stand beside the picture. In a window without a run, keys choose the actions: arrows, space, digits.
-Some of Gymnasium's environments draw themselves with pygame; where it is missing, their numbers are drawn.
+Most of Gymnasium's environments draw themselves with pygame; where it is missing, a sketch or their numbers are shown.
 """
 
 from __future__ import annotations

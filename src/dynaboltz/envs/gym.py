@@ -137,16 +137,13 @@ class GymWorld(World):
         return self._frame(frame), reward, terminated, truncated
 
     def picture(self) -> np.ndarray | None:
-        """What the environment renders, if it renders arrays and has what it needs for that."""
-        import gymnasium
+        """What the environment renders if it can, else a sketch of it if there is one."""
+        from dynaboltz.envs.sketches import SKETCHES
 
-        if self.env.render_mode != "rgb_array":
-            return None
-        try:
-            drawn = np.asarray(self.env.render())
-        except gymnasium.error.DependencyNotInstalled:
-            return None
-        return drawn.astype(np.uint8, copy=False) if drawn.ndim == 3 and drawn.shape[2] == 3 else None
+        drawn = self._rendered()
+        if drawn is None and (sketch := SKETCHES.get(type(self.env.unwrapped).__name__)) is not None:
+            return sketch(np.asarray(self._last))
+        return drawn
 
     def text(self) -> str:
         """The environment's own drawing in characters, if it has one, else its frame."""
@@ -161,6 +158,17 @@ class GymWorld(World):
     def _frame(self, value: Any) -> Any:
         self._last = value - self._first_value if self._first_value else value
         return self._last
+
+    def _rendered(self) -> np.ndarray | None:
+        import gymnasium
+
+        if self.env.render_mode != "rgb_array":
+            return None
+        try:
+            drawn = np.asarray(self.env.render())
+        except gymnasium.error.DependencyNotInstalled:
+            return None
+        return drawn.astype(np.uint8, copy=False) if drawn.ndim == 3 and drawn.shape[2] == 3 else None
 
     def _own_text(self) -> str | None:
         """A table drawn in ANSI. Environments have one render mode; theirs is lent to the text and given back."""
