@@ -389,13 +389,11 @@ def main() -> int:
         rows.append(damages(45 if options.small else 300, base, rng))
     if options.json:
         print(json.dumps([vars(row) for row in rows]))
-        return int(any(row.failures for row in rows))
-    for row in sorted(rows, key=lambda row: row.id):
+    for row in [] if options.json else sorted(rows, key=lambda row: row.id):
         found = f"{row.survived:6d} of {row.tries:6d} survived" if row.tries else "  not allowed here (ptrace or mount)"
         print(f"{row.id}  {row.what:62s} {found}")
-        for text in row.failures[:10]:
-            print(f"    {text}")
-    print(f"    {time.monotonic() - began:.1f} s")
+        print(*(f"    {text}\n" for text in row.failures[:10]), sep="", end="")
+    print(f"{len(rows)} rows, {time.monotonic() - began:.1f} s", file=sys.stderr)
     return int(any(row.failures for row in rows))
 
 

@@ -24,8 +24,10 @@ from dynaboltz.storage.tree import Damaged
 
 NAME = "manifest.json"
 FORMAT, VERSION = "dynaboltz checkpoint", 1
-LARGEST = 8 << 20
-"""Bytes of a manifest: reading as much hostile JSON takes less than half a GB."""
+LARGEST = 4 << 20
+"""Bytes of a manifest, which is that of 200 GB: reading as much hostile JSON takes a quarter of a GB and a second."""
+MOST_ARRAYS = 50_000
+"""So many would not fit into a manifest with their digests; without digests they would take long to make."""
 HEAD, MIDDLE, TAIL = b'{"sha256": "', b'", "manifest": ', b"}\n"
 DIGITS = 64
 PLAIN_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
@@ -109,6 +111,8 @@ def _checked(found: dict[str, Any]) -> Manifest:
         raise Damaged("it is not a checkpoint of dynaboltz")
     if found["version"] != VERSION:
         raise Damaged(f"it is written in format version {str(found['version'])[:20]}; this release reads {VERSION}")
+    if len(found["arrays"]) > MOST_ARRAYS:
+        raise Damaged(f"{len(found['arrays']):,} arrays are refused; at most {MOST_ARRAYS:,} are allowed")
     files = {_name(name): [_entry(*entry) for entry in entries] for name, entries in found["files"].items()}
     arrays = [_array(*entry) for entry in found["arrays"]]
     manifest = Manifest(

@@ -127,6 +127,8 @@ def put_together(skeleton: Any, arrays: list[npt.NDArray[Any]], weights: Mapping
         tree = {key: _together(item, 1, following, weights) for key, item in skeleton.items()}
     except (LookupError, TypeError, ValueError, StopIteration) as fault:
         raise Damaged(f"its tree is wrong: {str(fault)[:100]}") from fault
+    if next(following, None) is not None:
+        raise Damaged("its tree leaves an array out")
     return tree
 
 
