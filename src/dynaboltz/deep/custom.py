@@ -79,8 +79,15 @@ class Custom:
         """Refuse a module that does not give a row of action values for each input."""
         inputs = torch.zeros((3, self.spec.stack, *self.spec.shape), dtype=getattr(torch, self.spec.dtype))
         x = self._prepare(inputs)
+        weights = {weight.data_ptr() for weight in self.module.parameters()}
+        kept: list[int] = []
+
+        def keep(tensor: Tensor) -> Tensor:
+            kept.append(0 if tensor.data_ptr() in weights else tensor.numel())
+            return tensor
+
         try:
-            with torch.no_grad():
+            with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
                 values = self.module(x)
         except Exception as fault:
             raise UserError(
@@ -90,6 +97,8 @@ class Custom:
         found = tuple(values.shape) if isinstance(values, Tensor) else type(values).__name__
         if found != expected:
             raise UserError(f"network: {self.name} must give {expected} for an input of {tuple(x.shape)}, got {found}")
+        self.activations = sum(kept) // 3
+        """Numbers that one input leaves behind for the pass backward."""
 
 
 def _load(name: str) -> Callable[..., Any]:

@@ -46,7 +46,7 @@ class Replay:
         self._stream = stream(seed, "replay")
         self._draws = np.empty(config.batch_size)
         self.exponent = config.priority_exponent
-        self.tree = np.zeros(2 * _power_of_two(n_envs * self.slots)) if config.prioritised else None
+        self.tree = np.zeros(tree_size(n_envs * self.slots)) if config.prioritised else None
         self.largest = 1.0
         self._mass = np.empty(config.batch_size)
         self._batches: dict[int, tuple[Batch, np.ndarray, np.ndarray]] = {}
@@ -195,5 +195,11 @@ def _bytes(array: np.ndarray, axes: int) -> np.ndarray:
     return array.reshape(*array.shape[:axes], -1).view(np.uint8).reshape(*array.shape[:axes], width)
 
 
-def _power_of_two(least: int) -> int:
-    return 1 << max(least - 1, 0).bit_length()
+def tree_size(slots: int) -> int:
+    """Entries of the tree of sums over so many leaves."""
+    return 2 << max(slots - 1, 0).bit_length()
+
+
+def bytes_per_slot(spec: Spec) -> int:
+    """A frame, and the action, reward, flags and age beside it."""
+    return spec.bytes_per_frame + 4 + 8 + 1 + 2
