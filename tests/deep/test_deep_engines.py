@@ -23,6 +23,8 @@ SPECS = {
     "mlp, discrete": Spec(shape=(), dtype="int64", n_values=5, n_actions=4, stack=2),
     "minatar": Spec(shape=(10, 10, 4), dtype="bool", n_actions=6),
     "minatar, stacked": Spec(shape=(7, 6, 2), dtype="bool", n_actions=3, stack=2),
+    "minatar, channels first": Spec(shape=(4, 10, 10), dtype="bool", n_actions=6),
+    "minatar, as many channels as rows": Spec(shape=(10, 10, 10), dtype="bool", n_actions=6, stack=2),
     "nature": Spec(shape=(84, 84), dtype="uint8", n_actions=4, stack=4),
 }
 CASES = [
@@ -50,6 +52,7 @@ def plain(weights: dict[str, np.ndarray], spec: Spec, inputs: np.ndarray, stride
         x = np.eye(spec.n_values)[inputs]
     if strides:
         x = x if x.ndim == 5 else x[..., None]
+        x = np.moveaxis(x, 2, -1) if spec.shape[-1] >= spec.shape[0] and len(spec.shape) == 3 else x
         x = np.concatenate(list(np.moveaxis(x, 1, 0)), axis=-1)
     for i, stride in enumerate(strides):
         kernel, bias = weights[f"convolution.{i}.weight"], weights[f"convolution.{i}.bias"]

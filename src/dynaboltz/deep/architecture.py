@@ -111,6 +111,8 @@ class Architecture:
     convolutions: tuple[Convolution, ...]
     dense: tuple[int, ...]
     """Sizes from the flattened input to the number of actions."""
+    channels_first: bool = False
+    """Whether frames are (channels, height, width): so are those whose last axis is not the shortest."""
 
     def layout(self) -> Layout:
         """Where the weights are."""
@@ -139,19 +141,24 @@ def architecture_of(config: AgentConfig, spec: Spec) -> Architecture:
         return Architecture((), (inputs, *config.hidden, spec.n_actions))
     if len(spec.shape) not in (2, 3):
         raise UserError(
-            f"network: {config.network} needs frames of height × width or height × width × channels, "
+            f"network: {config.network} needs frames of height × width, with channels as the first or last axis, "
             f"got observations of shape {spec.shape}\n  write network='mlp', or a network of your own as "
             "'package.module:factory'"
         )
-    height, width, channels = (*spec.shape, 1)[:3]
+    channels_first = len(spec.shape) == 3 and spec.shape[2] >= spec.shape[0]
+    sides = (*spec.shape, 1)[:3]
+    height, width, channels = (*sides[1:], sides[0]) if channels_first else sides
     channels *= spec.stack
+    frame = f"{height} × {width}"
     layers: list[Convolution] = []
     for filters, kernel, stride in FILTERS[config.network]:
         if min(height, width) < kernel:
             raise UserError(
-                f"network: frames of {spec.shape[0]} × {spec.shape[1]} are too small for {config.network}, whose "
+                f"network: frames of {frame} are too small for {config.network}, whose "
                 f"filters of {kernel} × {kernel} meet {height} × {width} in layer {len(layers) + 1}"
             )
         layers.append(Convolution(height, width, channels, filters, kernel, stride))
         height, width, channels = layers[-1].shape
-    return Architecture(tuple(layers), (height * width * channels, *UNITS[config.network], spec.n_actions))
+    return Architecture(
+        tuple(layers), (height * width * channels, *UNITS[config.network], spec.n_actions), channels_first
+    )

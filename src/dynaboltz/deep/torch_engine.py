@@ -109,7 +109,7 @@ class Layers:
         self.dtype = getattr(torch, config.dtype)
         self.low = torch.bfloat16 if config.autocast == "bfloat16" else self.dtype
         self.scale = 1 / 255 if spec.dtype == "uint8" else 1.0
-        self.n_values = spec.n_values
+        self.n_values, self.channels_first = spec.n_values, architecture.channels_first
 
     def __call__(self, inputs: Tensor) -> Tensor:
         """Action values (n, A)."""
@@ -133,6 +133,8 @@ class Layers:
         """(n, channels, height, width) with the channels last in memory."""
         if inputs.ndim == 4:
             return inputs.to(self.low, memory_format=torch.channels_last)
+        if self.channels_first:
+            return inputs.flatten(1, 2).to(self.low, memory_format=torch.channels_last)
         n, stack, height, width, channels = inputs.shape
         if stack > 1:
             inputs = inputs.permute(0, 2, 3, 1, 4).reshape(n, 1, height, width, stack * channels)
