@@ -20,7 +20,7 @@ from dynaboltz.errors import UserError
 if TYPE_CHECKING:
     from dynaboltz.deep.parameters import Parameters
 
-ENGINES = {"torch": "torch_engine:TorchEngine"}
+ENGINES = {"torch": "torch_engine:TorchEngine", "compiled": "compiled_engine:CompiledEngine"}
 """Every engine by its name in a configuration: a class called as ``(config, spec, seed=, device=)``."""
 COMPILED_NETWORKS = ("mlp", "minatar")
 """What the compiled engine knows."""

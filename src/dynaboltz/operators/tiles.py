@@ -35,8 +35,17 @@ def _strided(typing: Any, array: Any, start: Any, stride: Any, like: Any) -> Any
 
 
 @lanes.primitive
-def _transpose(typing: Any, source: Any, start: Any, stride: Any, target: Any, offset: Any, like: Any) -> Any:  # noqa: ARG001
-    """Write a width × width block of ``source``, whose rows are ``stride`` apart, transposed to ``target[offset:]``.
+def transpose(
+    typing: Any,
+    source: Any,
+    start: Any,
+    stride: Any,
+    target: Any,
+    offset: Any,
+    target_stride: Any,
+    like: Any,  # noqa: ARG001
+) -> Any:
+    """Write a width × width block of ``source`` transposed to ``target[offset:]``; either's rows are a stride apart.
 
     log₂(width) butterfly stages of in-register shuffles: stage k swaps the off-diagonal blocks of size k.
     """
@@ -60,10 +69,10 @@ def _transpose(typing: Any, source: Any, start: Any, stride: Any, target: Any, o
         index = args[4]
         for row in rows:
             lanes.store_lanes(context, builder, signature.args[3], args[3], index, like, row)
-            index = builder.add(index, ir.Constant(index.type, n))
+            index = builder.add(index, args[5])
         return context.get_dummy_value()
 
-    return types.void(source, start, stride, target, offset, like), code
+    return types.void(source, start, stride, target, offset, target_stride, like), code
 
 
 def _split(m: int) -> Any:
@@ -119,11 +128,11 @@ def _fill_any(q: Any, start: Any, actions: Any, like: Any, tile: Any) -> None:
     blocks = actions // step
     for b in range(blocks):
         action = np.uintp(b) * step
-        _transpose(q, start + action, actions, tile, action * step, like)
+        transpose(q, start + action, actions, tile, action * step, step, like)
     left = actions - blocks * step
     if blocks and left > _GATHERED:  # one more block, which overlaps the one before it
         action = actions - step
-        _transpose(q, start + action, actions, tile, action * step, like)
+        transpose(q, start + action, actions, tile, action * step, step, like)
     else:
         for a in range(left):
             action = blocks * step + np.uintp(a)
