@@ -56,6 +56,7 @@ faults: $(READY)  ## the full counts: precision of the operators, certificates, 
 	@$(BIN)/python benchmarks/faults_operators.py
 	@$(BIN)/python benchmarks/faults_planning.py
 	@$(BIN)/python benchmarks/faults_storage.py
+	@$(BIN)/python benchmarks/faults_envs.py
 
 clean:  ## remove .venv/ and out/
 	rm -rf $(VENV) $(OUT)
