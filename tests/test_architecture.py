@@ -41,6 +41,7 @@ MAY_IMPORT_AT_TOP = {
     "cli/show.py": {"tyro"},
     "cli/solve.py": {"tyro"},
     "planning/kernels.py": {"numba"},
+    "tabular/compiled.py": {"numba"},
     "tabular/kernels.py": {"numba"},
     "tabular/registers.py": {"numba", "llvmlite"},
     "tabular/rows.py": {"numba"},

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import re
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -66,6 +67,25 @@ def relative(score: npt.ArrayLike, baseline: npt.ArrayLike, random: npt.ArrayLik
     top = np.maximum(np.asarray(human, np.float64), other)
     scaled: Floats = 100.0 * (np.asarray(score, np.float64) - other) / (top - np.asarray(random, np.float64))
     return scaled
+
+
+def human_references(env: str) -> tuple[float, float] | None:
+    """The scores of a random player and of a human on the Atari game that an environment's name says, if there are any.
+
+    >>> human_references("ALE/Breakout-v5"), human_references("atari/MsPacman"), human_references("CartPole-v1")
+    ((1.7, 30.5), (307.3, 6951.6), None)
+    """
+    made = re.fullmatch(r"(?:ALE/|atari/)([A-Za-z*._' -]+?)(?:NoFrameskip)?(?:-v\d+)?(?:\(.*\))?", env)
+    if made is None:
+        return None
+    table = paper_scores()
+    games = {_plain(game): i for i, game in enumerate(table.games)} | {"upndown": table.games.index("Up and Down")}
+    place = games.get(_plain(made.group(1)))
+    return None if place is None else (float(table.random[place]), float(table.human[place]))
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[^a-z]", "", name.lower())
 
 
 @cache
