@@ -14,13 +14,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numba import njit
+from numba import njit, types
+from numba.core import cgutils
 from numba.extending import overload
 
 from dynaboltz.operators import lanes
 from dynaboltz.operators.compiled import SOURCES
+from dynaboltz.tabular.registers import NTH, at_least, largest, register, set_bits, width_of
 from dynaboltz.tabular.rows import LOWEST
-from dynaboltz.tabular.rules import RULES
+from dynaboltz.tabular.rules import RULES, GLearningForm
 from dynaboltz.tabular.state import (
     ACTION,
     DIVERGED,
@@ -60,6 +62,33 @@ _HALF, _LOW = U64(32), U64(0xFFFFFFFF)
 _OWN = b"".join(path.read_bytes() for path in sorted(Path(__file__).parent.glob("*.py")))
 KEY = SOURCES + hashlib.sha256(_OWN).hexdigest()
 """Digest of all code that the kernel inlines, for its cache key."""
+
+
+@lanes.primitive
+def borrowed(typing: Any, array: Any) -> Any:
+    """The array without its reference counter, for loops in which counting would take most of the time."""
+
+    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        struct: Any = cgutils.create_struct_proxy
+        view = struct(signature.args[0])(context, builder, value=args[0])
+        view.meminfo = view.meminfo.type(None)
+        return view._getvalue()  # noqa: SLF001  (Numba has no other name for it)
+
+    return array(array), code
+
+
+def uncounted(value: Any) -> Any:
+    """Actions or a form, borrowed where there is an array in them."""
+    raise NotImplementedError
+
+
+@overload(uncounted, strict=False, jit_options=lanes.INLINE)
+def _uncounted_overload(value: Any) -> Any:
+    if isinstance(value, types.Array):
+        return lambda value: borrowed(value)
+    if isinstance(value, types.NamedTuple) and value.instance_class is GLearningForm:
+        return lambda value: GLearningForm(borrowed(value.prior))
+    return lambda value: value
 
 
 def _next_value(*arguments: Any) -> Any:
@@ -134,39 +163,67 @@ def acting_value(form: Any, q: Any, at: Any) -> Any:
 
 
 @lanes.inlined
-def decide(form: Any, q: Any, at: Any, m: Any, epsilon: Any, random_ties: Any, word: Any) -> Any:
-    """The ε-greedy action in the row at ``at``.
+def decide(form: Any, actions: Any, q: Any, state: Any, epsilon: Any, random_ties: Any, word: Any) -> Any:
+    """The ε-greedy action.
 
-    The upper half of the word says whether to explore, the lower half which of the actions that are in question.
+    The upper half of the word says whether to explore, the lower half which of the actions that are in question: those
+    there are, or those of the greatest value.
     """
     explore = word >> _HALF < U64(epsilon * 4294967296.0 + 0.5)
-    top = acting_value(form, q, at)
-    for a in range(1, m):
-        x = acting_value(form, q, at + U(a))
-        top = x if x > top else top
-    least = LOWEST if explore else top
     part = word & _LOW if explore or random_ties else U64(0)
-    count = U64(0)
-    for a in range(m):
-        count += U64(acting_value(form, q, at + U(a)) >= least)
-    wanted = (part * count) >> _HALF
-    seen = action = U64(0)
-    for a in range(m):
-        seen += U64(acting_value(form, q, at + U(a)) >= least)
-        action += U64(seen <= wanted)
-    return action
+    return _one_of(form, actions, q, state * U(len(actions)), explore, part)
+
+
+def _one_of(form: Any, actions: Any, q: Any, at: Any, explore: Any, part: Any) -> Any:
+    """Action number ``part·count/2³²`` of the count in question."""
+    raise NotImplementedError
+
+
+@overload(_one_of, strict=False, jit_options=lanes.INLINE)
+def _one_of_overload(form: Any, actions: Any, q: Any, at: Any, explore: Any, part: Any) -> Any:
+    if width_of(actions) > 1:
+
+        def in_register(form: Any, actions: Any, q: Any, at: Any, explore: Any, part: Any) -> Any:
+            like = register(actions, q)
+            x = lanes.load(q, at, like)
+            if _doubles(form):
+                x = x + lanes.load(q, at + (U(q.size) >> U(1)), like)
+            mask = at_least(x, lanes.splat(like, LOWEST if explore else largest(x)))
+            return U(NTH[(mask << U64(3)) + ((part * set_bits(mask)) >> _HALF)])
+
+        return in_register
+
+    def one_by_one(form: Any, actions: Any, q: Any, at: Any, explore: Any, part: Any) -> Any:
+        m = len(actions)
+        top = acting_value(form, q, at)
+        for a in range(1, m):
+            x = acting_value(form, q, at + U(a))
+            top = x if x > top else top
+        least = LOWEST if explore else top
+        count = U64(0)
+        for a in range(m):
+            count += U64(acting_value(form, q, at + U(a)) >= least)
+        wanted = (part * count) >> _HALF
+        seen = action = U64(0)
+        for a in range(m):
+            seen += U64(acting_value(form, q, at + U(a)) >= least)
+            action += U64(seen <= wanted)
+        return action
+
+    return one_by_one
 
 
 @lanes.inlined
 def learn_from(
-    form: Any, plan: Any, q: Any, visits: Any, m: Any, at: Any, reward: Any, row: Any, ended: Any, action: Any,
+    form: Any, actions: Any, plan: Any, q: Any, visits: Any, at: Any, reward: Any, row: Any, ended: Any, action: Any,
     beta: Any, epsilon: Any, stream: Any,
 ) -> Any:  # fmt: skip
     """Update the entry ``at`` of the table (of one of the two); returns whether the new value is finite.
 
     ``row`` is where the next state begins; β by visits is looked up here, any other is given.
     """
-    like = lanes.single(q)
+    like = register(actions, q)
+    m = len(actions)
     own = other = U(0)
     if _doubles(form):
         half = U(q.size) >> U(1)
@@ -242,7 +299,7 @@ def _advance(form: Any, world: Any, plan: Any, run: Any, i: Any, until: Any) -> 
             if _carries(form):
                 words += increment
                 epsilon = _epsilon(plan, episode, total)
-                carried = decide(form, q, state * U(m), m, epsilon, plan.random_ties, mix(words))
+                carried = decide(form, world.actions, q, state, epsilon, plan.random_ties, mix(words))
         stop = min(until, plan.marks[U(mark)])
         ended = False
         over = False
@@ -252,7 +309,7 @@ def _advance(form: Any, world: Any, plan: Any, run: Any, i: Any, until: Any) -> 
             else:
                 words += increment
                 epsilon = _epsilon(plan, episode, total)
-                action = decide(form, q, state * U(m), m, epsilon, plan.random_ties, mix(words))
+                action = decide(form, world.actions, q, state, epsilon, plan.random_ties, mix(words))
             at = state * U(m) + action
             outcome, last = U(world.pointer[at]), U(world.pointer[at + U(1)])
             if last - outcome > U(1):
@@ -269,10 +326,10 @@ def _advance(form: Any, world: Any, plan: Any, run: Any, i: Any, until: Any) -> 
                 carried = U(0)
                 if not ended:
                     words += increment
-                    carried = decide(form, q, state * U(m), m, following, plan.random_ties, mix(words))
+                    carried = decide(form, world.actions, q, state, following, plan.random_ties, mix(words))
             stream[AGENT] = words
             finite = learn_from(
-                form, plan, q, visits, m, at, reward, state * U(m), ended, carried, beta, following, stream
+                form, world.actions, plan, q, visits, at, reward, state * U(m), ended, carried, beta, following, stream
             )
             words = stream[AGENT]
             gained += reward
@@ -301,6 +358,21 @@ def _build(key: str) -> tuple[Any, Any, Any]:
     @njit(nogil=True, cache=True, error_model="numpy")
     def advance(form: Any, world: Any, plan: Any, run: Any, first: Any, last: Any, until: Any) -> None:
         key  # noqa: B018  (in the cache key)
+        world = World(
+            uncounted(world.actions), borrowed(world.pointer), borrowed(world.next_state), borrowed(world.cumulative),
+            borrowed(world.reward), borrowed(world.start), borrowed(world.start_cumulative), borrowed(world.pairs),
+        )  # fmt: skip
+        plan = Plan(
+            plan.discount, plan.episodes, plan.max_steps, plan.scale, plan.omega, borrowed(plan.sizes),
+            plan.random_ties, plan.mask_terminal, plan.beta_clock, borrowed(plan.betas), plan.beta_offset,
+            plan.epsilon_clock, borrowed(plan.epsilons), plan.epsilon_offset, borrowed(plan.optimum),
+            borrowed(plan.marks), plan.stop_error,
+        )  # fmt: skip
+        form = uncounted(form)
+        run = Run(
+            borrowed(run.q), borrowed(run.visits), borrowed(run.streams), borrowed(run.counters),
+            borrowed(run.gained), borrowed(run.steps), borrowed(run.returns), borrowed(run.errors),
+        )  # fmt: skip
         for i in range(first, last):
             _advance(form, world, plan, run, i, until)
 
@@ -308,8 +380,7 @@ def _build(key: str) -> tuple[Any, Any, Any]:
     def choose(form: Any, actions: Any, q: Any, state: Any, epsilon: Any, random_ties: Any, stream: Any) -> Any:
         key  # noqa: B018
         stream[AGENT] += stream[AGENT + 1]
-        m = len(actions)
-        return decide(form, q, U(state) * U(m), m, epsilon, random_ties, mix(stream[AGENT]))
+        return decide(form, actions, q, U(state), epsilon, random_ties, mix(stream[AGENT]))
 
     @njit(nogil=True, cache=True, error_model="numpy")
     def update(
@@ -319,7 +390,7 @@ def _build(key: str) -> tuple[Any, Any, Any]:
         key  # noqa: B018
         m = len(actions)
         return learn_from(
-            form, plan, q, visits, m, U(state) * U(m) + U(action), reward, U(target) * U(m), ended, U(carried), beta,
+            form, actions, plan, q, visits, U(state) * U(m) + U(action), reward, U(target) * U(m), ended, U(carried), beta,
             epsilon, stream,
         )  # fmt: skip
 

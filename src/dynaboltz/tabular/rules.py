@@ -3,8 +3,8 @@
 A rule is one class here and its line in ``RULES``. Its ``code`` returns a function of compiled code,
 ``value(form, q, own, other, row, m, like, beta, action, epsilon)``, where ``form`` is the rule's named tuple, ``q``
 holds the tables one after the other, ``own`` and ``other`` are where the table to update and the other one begin,
-``row`` is where the next state's row of ``m`` actions begins in each, ``action`` is the next action (if the rule
-carries it) and ``epsilon`` the ε of the next choice.
+``row`` is where the next state's row of ``m`` actions begins in each, ``like`` is a register of its width if it fills
+one, ``action`` is the next action (if the rule carries it) and ``epsilon`` the ε of the next choice.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ class DoubleQLearning(Rule):
         from dynaboltz.tabular.rows import weighted_value
 
         def value(form, q, own, other, row, m, like, beta, action, epsilon):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202, ARG001
-            return weighted_value(form.summary, q, own + row, other + row, m, like, beta)
+            return weighted_value(form.summary, q, own + row, other + row, m, beta)
 
         return value
 
@@ -184,7 +184,7 @@ class GLearning(Rule):
         from dynaboltz.tabular.rows import prior_value
 
         def value(form, q, own, other, row, m, like, beta, action, epsilon):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202, ARG001
-            return prior_value(form.prior, q, own + row, m, like, beta)
+            return prior_value(form.prior, q, own + row, m, beta)
 
         return value
 

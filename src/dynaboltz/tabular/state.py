@@ -26,8 +26,8 @@ RUNNING, FINISHED, REACHED, DIVERGED = range(4)
 """How a seed is."""
 SIZES = 1 << 16
 """Step sizes kept in a table; beyond, n^−ω is computed, to the same bits."""
-MOST_CONSTANT_ACTIONS = 4
-"""Up to here the number of actions is a constant of the compiled code."""
+CONSTANT_ACTIONS: tuple[int, ...] = (2, 4, 8)
+"""Numbers of actions that are constants of the compiled code: a row of so many fills a register."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,8 +95,8 @@ def form_of(config: Learning, shape: Shape) -> Any:
 
 
 def actions_of(shape: Shape) -> Any:
-    """Something as long as there are actions: a tuple, whose length compiled code knows, if they are few."""
-    return (0,) * shape.actions if shape.actions <= MOST_CONSTANT_ACTIONS else np.zeros(shape.actions, np.int8)
+    """Something as long as there are actions: a tuple, whose length compiled code knows, if a row fills a register."""
+    return (0,) * shape.actions if shape.actions in CONSTANT_ACTIONS else np.zeros(shape.actions, np.int8)
 
 
 def world_of(mdp: MDP, shape: Shape) -> Any:
