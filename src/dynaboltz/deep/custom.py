@@ -39,21 +39,21 @@ class Custom:
         self.first = {name: weight.detach().double().numpy() for name, weight in named.items()}
         self._try()
 
-    def network(self, weights: list[Tensor], device: torch.device) -> Callable[[Tensor], Tensor]:
-        """The module with these tensors, which it shares, for weights."""
+    def network(self, weights: list[Tensor], device: torch.device) -> tuple[Callable[[Tensor], Tensor], list[Tensor]]:
+        """The module with these tensors, whose memory it shares, for weights; and the leaves of its graphs."""
         module = copy.deepcopy(self.module).to(device)
         owners = dict(module.named_modules())
-        for name, weight in zip(dict(module.named_parameters()), weights, strict=True):
+        leaves = [nn.Parameter(weight.detach(), requires_grad=weight.requires_grad) for weight in weights]
+        for name, leaf in zip(dict(module.named_parameters()), leaves, strict=True):
             path, _, attribute = name.rpartition(".")
-            parameter = nn.Parameter(weight, requires_grad=weight.requires_grad)
-            setattr(owners[path], attribute, parameter)
+            setattr(owners[path], attribute, leaf)
 
         def forward(inputs: Tensor) -> Tensor:
             with torch.autocast(inputs.device.type, torch.bfloat16, enabled=self.low):
                 values: Tensor = module(self._prepare(inputs))
             return values.to(self.dtype)
 
-        return forward
+        return forward, [*leaves]
 
     def _make(self, factory: Any) -> nn.Module:
         try:

@@ -48,7 +48,7 @@ class TorchEngine(Engine):
             views = layout.views(tensor)
             leaves = [view.detach().requires_grad_(learns) for view in views.values()]
             if custom:
-                return custom.network(leaves, self.device), leaves
+                return custom.network(leaves, self.device)
             assert architecture is not None
             return Layers(architecture, config, spec, leaves), leaves
 
