@@ -79,12 +79,14 @@ def _check_known(head: str) -> None:
 
         module, _, head = head.partition(":")
         imported(module, f"the environment {head!r}")
+    elif head.startswith("ALE/"):
+        game = VERSION.sub("", head[4:])
+        raise UserError(
+            f"{head!r}: Atari games have named protocols here, write 'atari/{game}'\n"
+            f"  or 'ale_py:{head}' for the environment of Gymnasium"
+        )
     if head in gymnasium.registry:
         return
-    if head.startswith("ALE/"):
-        raise UserError(
-            f"{head!r}: Atari games have protocols of their own here; write 'atari/{VERSION.sub('', head[4:])}'"
-        )
     names = [*gymnasium.registry, *(f"{kind}/{word}" for kind, words in _words().items() for word in words)]
     lower = {name.lower(): name for name in names}
     near = difflib.get_close_matches(head.lower(), lower, n=3, cutoff=0.6)
