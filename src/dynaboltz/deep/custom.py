@@ -39,7 +39,7 @@ class Custom:
         self.first = {name: weight.detach().double().numpy() for name, weight in named.items()}
         self._try()
 
-    def network(self, weights: list[Tensor], device: torch.device) -> tuple[Callable[[Tensor], Tensor], list[Tensor]]:
+    def network(self, weights: list[Tensor], device: torch.device) -> tuple[Callable[..., Tensor], list[Tensor]]:
         """The module with these tensors, whose memory it shares, for weights; and the leaves of its graphs."""
         module = copy.deepcopy(self.module).to(device)
         owners = dict(module.named_modules())
@@ -48,7 +48,7 @@ class Custom:
             path, _, attribute = name.rpartition(".")
             setattr(owners[path], attribute, leaf)
 
-        def forward(inputs: Tensor) -> Tensor:
+        def forward(inputs: Tensor, _version: int | None = None) -> Tensor:
             with torch.autocast(inputs.device.type, torch.bfloat16, enabled=self.low):
                 values: Tensor = module(self._prepare(inputs))
             return values.to(self.dtype)

@@ -39,6 +39,8 @@ class Parameters(ABC):
     """The weights before the last update, where c is learned as the paper prints it; ``spare`` as large."""
     spare: Any
     updates: int = 0
+    version: int = 0
+    """Changes with the target network."""
 
     def __init__(self, config: AgentConfig, layout: Layout) -> None:
         self.layout = layout
@@ -133,6 +135,7 @@ class Parameters(ABC):
         """Copy the online into the target network."""
         if self.has_target:
             self.copy(self.online, self.target)
+            self.version += 1
 
     def publish(self) -> None:
         """Copy the online into the acting network."""
@@ -171,6 +174,7 @@ class Parameters(ABC):
             if name not in tree:
                 raise UserError(f"the saved agent has no {name!r} network: it was trained under other settings")
             self.fill(flat, self._flat(tree[name], name))
+        self.version += 1
         self.updates = int(tree["updates"])
 
     def _flat(self, weights: Mapping[str, Any], what: str) -> np.ndarray:

@@ -23,7 +23,11 @@ from dynaboltz.deep.parameters import HostParameters, Parameters
 from dynaboltz.deep.streams import stream
 from dynaboltz.envs.spec import Spec
 
-Network = Callable[[Tensor], Tensor]
+Network = Callable[..., Tensor]
+Pairs = list[tuple[Tensor, Tensor]]
+
+FEW = 16
+"""Below this many inputs the weights are not rounded to bfloat16, which would cost more than it saves."""
 
 
 class TorchEngine(Engine):
@@ -43,28 +47,35 @@ class TorchEngine(Engine):
         first = custom.first if custom else layout.draw(config.initialisation, stream(seed, "weights"))
         self.parameters.load(first)
 
-        def network(flat: Any, *, learns: bool = False) -> tuple[Network, list[Tensor]]:
+        dtype = getattr(torch, config.dtype)
+        rounds = torch.bfloat16 if config.autocast == "bfloat16" else dtype
+
+        def network(flat: Any, low: torch.dtype, *, learns: bool = False) -> tuple[Network, list[Tensor]]:
             tensor = torch.from_numpy(flat) if isinstance(flat, np.ndarray) else flat
             views = layout.views(tensor)
             leaves = [view.detach().requires_grad_(learns) for view in views.values()]
             if custom:
                 return custom.network(leaves, self.device)
             assert architecture is not None
-            return Layers(architecture, config, spec, leaves), leaves
+            return Layers(architecture, spec, leaves, dtype, low), leaves
 
         p = self.parameters
-        self._networks = {name: network(getattr(p, name))[0] for name in ("online", "target", "acting")}
-        self._learner, self._leaves = network(p.online, learns=True)
+        names = ("online", "target", "acting")
+        self._many = {name: network(getattr(p, name), rounds)[0] for name in names}
+        self._few = {name: network(getattr(p, name), dtype)[0] for name in names} if not custom else self._many
+        self._learner, self._leaves = network(p.online, rounds, learns=True)
         gradients = torch.from_numpy(p.gradients) if isinstance(p.gradients, np.ndarray) else p.gradients
         self._gradients = [list(layout.views(row).values()) for row in gradients]
-        self._cotangents = torch.zeros((config.batch_size, spec.n_actions), dtype=getattr(torch, config.dtype))
+        self._cotangents = torch.zeros((config.batch_size, spec.n_actions), dtype=dtype)
         self._rows = np.arange(config.batch_size)
         self._q: Tensor | None = None
 
     def values(self, inputs: np.ndarray, weights: str = "online") -> np.ndarray:
         """Action values without gradients."""
         self._set_threads()
-        return self._host(self._networks[weights](self._put(inputs)))
+        network = (self._few if len(inputs) < FEW else self._many)[weights]
+        held = weights == "target" and self.parameters.has_target
+        return self._host(network(self._put(inputs), self.parameters.version if held else None))
 
     def forward(self, inputs: np.ndarray) -> np.ndarray:
         """Action values, whose graph is kept for one call of :meth:`gradients`."""
@@ -102,32 +113,47 @@ class TorchEngine(Engine):
 class Layers:
     """The forward pass of an :class:`Architecture`."""
 
-    def __init__(self, architecture: Architecture, config: AgentConfig, spec: Spec, weights: list[Tensor]) -> None:
+    def __init__(
+        self, architecture: Architecture, spec: Spec, weights: list[Tensor], dtype: torch.dtype, low: torch.dtype
+    ) -> None:
         self.strides = [layer.stride for layer in architecture.convolutions]
         pairs = list(zip(weights[::2], weights[1::2], strict=True))
-        self.convolutions, self.dense = pairs[: len(self.strides)], pairs[len(self.strides) :]
-        self.dtype = getattr(torch, config.dtype)
-        self.low = torch.bfloat16 if config.autocast == "bfloat16" else self.dtype
+        self.convolutions = [(weight.permute(0, 3, 1, 2), bias) for weight, bias in pairs[: len(self.strides)]]
+        self.dense = pairs[len(self.strides) :]
+        self.dtype, self.low = dtype, low
         self.scale = 1 / 255 if spec.dtype == "uint8" else 1.0
         self.n_values, self.channels_first = spec.n_values, architecture.channels_first
+        self._ready: tuple[Pairs, Pairs] = ([], [])
+        self._version: int | None = None
 
-    def __call__(self, inputs: Tensor) -> Tensor:
-        """Action values (n, A)."""
-        low, cast = self.low, self.low is not self.dtype
-        x = self._pictures(inputs) if self.convolutions else self._flat(inputs)
-        scale = self.scale
-        for (weight, bias), stride in zip(self.convolutions, self.strides, strict=True):
-            kernel = weight.permute(0, 3, 1, 2)
-            if scale != 1.0:  # conv(x/255) = conv(x) with weights/255, of which there are fewer
-                kernel, scale = kernel * scale, 1.0
-            x = torch.relu_(functional.conv2d(x, kernel.to(low), bias.to(low) if cast else bias, stride))
-        if self.convolutions:
+    def __call__(self, inputs: Tensor, version: int | None = None) -> Tensor:
+        """Action values (n, A); weights of the same version have been prepared before."""
+        if version is None or version != self._version:
+            self._ready, self._version = self._prepared(), version
+        convolutions, dense = self._ready
+        x = self._pictures(inputs) if convolutions else self._flat(inputs)
+        for (kernel, bias), stride in zip(convolutions, self.strides, strict=True):
+            x = torch.relu_(functional.conv2d(x, kernel, bias, stride))
+        if convolutions:
             x = x.permute(0, 2, 3, 1).reshape(x.shape[0], -1)
-        for weight, bias in self.dense[:-1]:
-            weight, bias = (weight.to(low), bias.to(low)) if cast else (weight, bias)  # noqa: PLW2901
+        for weight, bias in dense[:-1]:
             x = torch.relu_(functional.linear(x, weight, bias))
-        weight, bias = self.dense[-1]
-        return functional.linear(x.to(self.dtype) if cast else x, weight, bias)
+        return functional.linear(x if self.low is self.dtype else x.to(self.dtype), *dense[-1])
+
+    def _prepared(self) -> tuple[Pairs, Pairs]:
+        """Weights as they are multiplied: rounded, and the first scaled, as conv(x/255) is conv(x) with weights/255."""
+        if self.low is self.dtype and (self.scale == 1.0 or not self.convolutions):
+            return self.convolutions, self.dense
+        convolutions = list(self.convolutions)
+        if convolutions and self.scale != 1.0:
+            convolutions[0] = convolutions[0][0] * self.scale, convolutions[0][1]
+        if self.low is self.dtype:
+            return convolutions, self.dense
+        rounded = [
+            [(weight.to(self.low), bias.to(self.low)) for weight, bias in part]
+            for part in (convolutions, self.dense[:-1])
+        ]
+        return rounded[0], [*rounded[1], self.dense[-1]]
 
     def _pictures(self, inputs: Tensor) -> Tensor:
         """(n, channels, height, width) with the channels last in memory."""
