@@ -281,3 +281,12 @@ def test_command_says_what_is_wrong(
 def test_unknown_score_is_refused(root: Path) -> None:
     with pytest.raises(UnknownNameError, match="evaluation"):
         compare(collect([root]).runs, score="evaluatoin")
+
+
+def test_page_of_a_report_opens_with_nothing_on_the_console(browser: Any, root: Path, tmp_path: Path) -> None:
+    page = write(report([root]), tmp_path / "out", command="dynaboltz report runs")
+    for look in ({}, {"dark": True}, {"width": 390, "height": 844}):
+        browser.open(page, **look)
+        assert browser.complaints == []
+        assert {address.split(":")[0] for address in browser.requests} <= {"file", "data"}
+        assert browser.run("document.documentElement.scrollWidth") <= look.get("width", 1100)

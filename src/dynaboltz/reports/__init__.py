@@ -1,1 +1,1 @@
-"""Figures and pages: how anything that dynaboltz shows to a reader looks."""
+"""A report turns rows into claims: scores, statistics, curves, tables, figures and self-contained pages."""

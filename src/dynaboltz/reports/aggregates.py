@@ -8,7 +8,9 @@ learning at the edge of the statistical precipice*, Section 4.
 The intervals are those of a bootstrap that resamples the runs within every task (stratified) with an explicit
 generator. With few runs the plain percentile interval is too narrow, by the factor √((n − 1)/n) and for want of
 Student's t; ``method="expanded"``, the default, takes quantiles further out that make up for both (Hesterberg 2015,
-there for one sample). How often either covers the truth is measured by ``benchmarks/interval_coverage.py``.
+there for one sample). How often intervals that promise 95 % hold the truth, on normal, skewed and bimodal scores, is
+what ``benchmarks/interval_coverage.py`` measures: 94 to 97 % with 5 runs × 26 tasks, 90 to 97 % with 5 × 5 and 80 to
+97 % with 3 × 5, least for the median; plain percentiles 90 to 95, 86 to 94 and 80 to 90 %.
 """
 
 from __future__ import annotations
