@@ -196,7 +196,7 @@ def check_resume(name: str, rng: np.random.Generator, folder: Path) -> tuple[int
             if update.sweep >= point:
                 raise KeyboardInterrupt
 
-        path = folder / f"{number}.npz"
+        path = folder / str(number)
         try:
             solve(mdp, **settings, checkpoint=path, progress=stop)
         except KeyboardInterrupt:

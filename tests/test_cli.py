@@ -73,7 +73,7 @@ WRONG = {
     "endless episode": (["solve", "two_cycle", "--discount", "1"], "use a discount below 1"),
     "unknown method": (["solve", "two_cycle", "--discount", "0.9", "--method", "mpj"], "did you mean 'mpi'?"),
     "wrong target": (["solve", "two_cycle", "--discount", "0.9", "--out", "x.parquet"], "known: .csv, .npz"),
-    "resume from nothing": (["solve", "two_cycle", "--discount", "0.9", "--resume"], "--checkpoint FILE"),
+    "resume from nothing": (["solve", "two_cycle", "--discount", "0.9", "--resume"], "--checkpoint FOLDER"),
     "show a missing file": (["show", "missing.npz"], "cannot read missing.npz"),
     "convert without a target": (["mdp", "convert", "two_cycle"], "convert takes a source and a target"),
     "malformed world": (["mdp", "check", "garnet(states=5, bogus=1)"], "argument of garnet: 'bogus'"),
@@ -166,7 +166,7 @@ def test_show_refuses_a_file_that_is_no_solution(tmp_path: Path, capsys: Output)
 
 def test_solve_resumes_from_its_checkpoint_to_the_same_values(tmp_path: Path, capsys: Output) -> None:
     base = ["solve", "chain(states=30, slip=0.2)", "--discount", "0.99", "--error", "1e-10", "--method", "jacobi"]
-    state = str(tmp_path / "state.npz")
+    state = str(tmp_path / "state")
     assert main([*base, "--out", str(tmp_path / "whole.csv")]) == 0
     assert main([*base, "--checkpoint", state, "--max-sweeps", "50"]) == 1
     assert main([*base, "--checkpoint", state, "--resume", "--out", str(tmp_path / "resumed.csv")]) == 0
@@ -188,7 +188,7 @@ def test_doctor_reports_every_core_package(capsys: Output) -> None:
     assert main(["doctor", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)["packages"]
     core = {package["name"] for package in found if not package["extra"]}
-    assert {"numpy", "numba", "scipy", "gymnasium", "tyro", "rich", "array-api-compat"} == core
+    assert {"numpy", "numba", "scipy", "gymnasium", "tyro", "rich", "array-api-compat", "zstandard"} == core
     assert all(package["version"] for package in found if package["name"] == "numpy")
 
 

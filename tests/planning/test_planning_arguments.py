@@ -76,12 +76,12 @@ def test_planning_something_that_is_no_model_is_refused() -> None:
         solve("chain(states=10)", discount=0.9)  # type: ignore[arg-type]
 
 
-def test_planning_a_directory_is_no_checkpoint(tmp_path: Any) -> None:
-    with pytest.raises(UserError, match="not a regular file"):
+def test_planning_an_empty_folder_holds_no_checkpoint(tmp_path: Any) -> None:
+    with pytest.raises(UserError, match="there is no checkpoint in"):
         solve(build_world("chain"), discount=0.9, checkpoint=tmp_path, resume=True)
 
 
-def test_planning_a_foreign_npz_is_no_checkpoint(tmp_path: Any) -> None:
+def test_planning_a_file_is_no_checkpoint(tmp_path: Any) -> None:
     np.savez(tmp_path / "other.npz", values=np.zeros(3))
-    with pytest.raises(UserError, match="damaged"):
+    with pytest.raises(UserError, match="is a file; name a folder"):
         solve(build_world("chain"), discount=0.9, checkpoint=tmp_path / "other.npz", resume=True)

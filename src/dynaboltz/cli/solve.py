@@ -43,7 +43,7 @@ class Options:
     out: Path | None = None
     """Write values, policy and bounds to this .npz or .csv file."""
     checkpoint: Path | None = None
-    """Keep the state of the computation in this .npz file, every half minute and when interrupted."""
+    """Keep the state of the computation in this folder, every minute and when interrupted."""
     resume: bool = False
     """Go on from the checkpoint, to the same bits as without the interruption."""
     rows: int = 20
@@ -60,7 +60,7 @@ def main(arguments: Sequence[str]) -> int:
     from dynaboltz.planning.files import check_target, save
 
     if options.resume and options.checkpoint is None:
-        raise UserError("--resume goes on from a file: name it with --checkpoint FILE")
+        raise UserError("--resume goes on from a folder: name it with --checkpoint FOLDER")
     if options.out is not None:
         check_target(options.out)
     model = load(options.source)

@@ -14,7 +14,7 @@ import math
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -29,6 +29,7 @@ from dynaboltz.planning.problem import LARGEST_VALUE, Floats, Problem
 from dynaboltz.planning.states import State
 from dynaboltz.planning.target import target_of
 from dynaboltz.scalars import as_float
+from dynaboltz.storage import Store, graceful
 from dynaboltz.summaries import Dynamic, Fixed, Summary, parse_summary
 
 
@@ -66,13 +67,15 @@ def solve(
         trace: note every sweep; ``"values"`` keeps the values too. Method ``jacobi`` only.
         optimum: V*, for the trace's loss.
         progress: called with a :class:`Progress` after every step.
-        checkpoint: file to save to, every ``checkpoint_seconds``, on SIGINT and SIGTERM, and at the end.
+        checkpoint: folder to keep the last two states in: one every ``checkpoint_seconds``, one when a signal asks for
+            an end (SIGINT, SIGTERM, SIGHUP, SIGUSR1), and one at the end.
         checkpoint_seconds: at least 0.
         resume: go on from ``checkpoint``, to the same bits as without the interruption.
         threads: by default as many as there are cores; the result does not depend on it.
 
     Raises:
         UserError: a wrong argument; or a question without an answer, such as γ = 1 where a policy need not end.
+        StorageError: a checkpoint cannot be saved, or none is whole.
     """
     if not isinstance(mdp, MDP):
         raise UserError(f"expected an MDP, got {type(mdp).__name__}; dynaboltz.mdp.load reads one")
@@ -98,15 +101,16 @@ def solve(
         )  # fmt: skip
         task.parameters = problem.parameters(chosen.operator)
         state = way.start(task, values)
-        settings: dict[str, Any] = {}
-        if path is not None:
-            settings = {
-                "model": disk.fingerprint(mdp), "discount": gamma, "summary": str(chosen), "method": str(way),
-                "initial": hashlib.sha256(bits(values)).hexdigest(), "trace": str(trace),
-            }  # fmt: skip
+        if path is None:
+            return _run(task, way, state, most, progress, None, interval)
+        settings = {
+            "model": disk.fingerprint(mdp), "discount": gamma, "summary": chosen, "method": way,
+            "initial": hashlib.sha256(bits(values)).hexdigest(), "trace": trace,
+        }  # fmt: skip
+        with disk.opened(path, settings) as store:
             if resume:
-                state = disk.load(path, settings, type(state))
-        return _run(task, way, state, most, progress, path, interval, settings)
+                state = disk.load(store, state, mdp)
+            return _run(task, way, state, most, progress, store, interval)
 
 
 def _run(
@@ -115,23 +119,22 @@ def _run(
     state: State,
     most: int,
     progress: Callable[[Progress], object] | None,
-    path: Path | None,
+    store: Store | None,
     interval: float,
-    settings: dict[str, Any],
 ) -> Solution:
     began = time.perf_counter() - state.seconds
     saved = time.perf_counter()
     history: list[tuple[float, float]] = []
     reason = None
-    with disk.deferred_signals(path is not None) as interrupted:
+    with graceful(store is not None) as asked:
         while (reason := _why_stop(task, state, most)) is None:
             method.advance(task, state, most - state.sweeps)
             now = time.perf_counter()
             state.seconds = now - began
-            if path is not None and (interrupted or now - saved >= interval):
-                disk.save(path, settings, state)
+            if store is not None and (asked or now - saved >= interval):
+                disk.save(store, state)
                 saved = time.perf_counter()
-            if interrupted:
+            if asked:
                 break
             if progress is not None:
                 if 0.0 < state.bound < math.inf:
@@ -140,12 +143,12 @@ def _run(
                 try:
                     progress(Progress(state.sweeps, state.bound, task.error, state.seconds, left))
                 except BaseException:
-                    if path is not None:
-                        disk.save(path, settings, state)
+                    if store is not None:
+                        disk.save(store, state)
                     raise
     solution = finish(task, method, state, reason or "")
-    if path is not None:
-        disk.save(path, settings, state)
+    if store is not None:
+        disk.save(store, state)
     return solution
 
 
@@ -209,6 +212,8 @@ def _path(checkpoint: object, resume: object) -> Path | None:
         raise UserError(f"there is no checkpoint {path} to resume; leave out resume to start from the beginning")
     if not path.parent.is_dir():
         raise UserError(f"the folder of checkpoint {path} does not exist")
+    if path.exists() and not path.is_dir():
+        raise UserError(f"checkpoint {path} is a file; name a folder, which is made if it is not there")
     return path
 
 
