@@ -15,6 +15,7 @@ import numpy.typing as npt
 from dynaboltz.errors import UserError
 from dynaboltz.mdp import MDP
 from dynaboltz.scalars import as_float
+from dynaboltz.tabular import layout
 from dynaboltz.tabular import state as states
 from dynaboltz.tabular.checkpoint import Keeper
 from dynaboltz.tabular.clocks import Clocks
@@ -109,24 +110,25 @@ def learn(
 def _compiled(session: Session, model: MDP, threads: int, keeper: Keeper) -> None:
     """Take every seed to its end, in blocks of seeds and windows of steps that the threads share."""
     from dynaboltz.tabular import kernels
+    from dynaboltz.tabular.compiled import Run
 
     config, shape = session.config, session.shape
     world, form, clocks = states.world_of(model, shape), states.form_of(config, shape), Clocks(config)
-    run = kernels.Run(*(session.arrays[name] for name in states.ARRAYS))
+    run = Run(*(session.arrays[name] for name in states.ARRAYS))
 
     def advance(first: int, last: int) -> tuple[int, int]:
-        total = int(run.counters[first, states.TOTAL])
+        total = int(run.counters[first, layout.TOTAL])
         plan = states.plan_of(config, clocks, total, session.optimum, session.marks, session.stop_error)
         kernels.advance(form, world, plan, run, first, last, plan.beta_offset + clocks.window)
         return first, last
 
     ready: deque[tuple[int, int]] = deque(_blocks(session, clocks.window, threads))
     for block in _worked(ready, advance, threads, keeper):
-        status = run.counters[slice(*block), states.STATUS]
-        if (status == states.DIVERGED).any():
-            place = block[0] + int((status == states.DIVERGED).argmax())
+        status = run.counters[slice(*block), layout.STATUS]
+        if (status == layout.DIVERGED).any():
+            place = block[0] + int((status == layout.DIVERGED).argmax())
             raise diverged(config, shape, session.seeds[place], run.counters[place], run.q[place])
-        if (status == states.RUNNING).any():
+        if (status == layout.RUNNING).any():
             ready.append(block)
         session.notify()
 
@@ -154,10 +156,10 @@ def _worked(
 
 def _blocks(session: Session, window: int, threads: int) -> list[tuple[int, int]]:
     """Ranges of seeds that still run and stand in the same window, about a window's steps together."""
-    running = np.flatnonzero(session.arrays["counters"][:, states.STATUS] == states.RUNNING)
+    running = np.flatnonzero(session.arrays["counters"][:, layout.STATUS] == layout.RUNNING)
     if running.size == 0:
         return []
-    at = session.arrays["counters"][running, states.TOTAL] // window
+    at = session.arrays["counters"][running, layout.TOTAL] // window
     steps = min(window, session.config.episodes * session.config.max_steps)
     most = max(1, min(4 * window // steps, -(-running.size // (4 * threads))))
     blocks: list[tuple[int, int]] = []

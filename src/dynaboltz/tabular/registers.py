@@ -21,9 +21,7 @@ WIDTHS = (2, 4, 8)
 
 _LANE, _WORD = ir.IntType(32), ir.IntType(64)
 
-NTH = np.array(
-    [[*[bit for bit in range(8) if mask >> bit & 1], *[0] * 8][:8] for mask in range(256)], np.uint8
-).ravel()
+NTH = np.array([[*[bit for bit in range(8) if mask >> bit & 1], *[0] * 8][:8] for mask in range(256)], np.uint8).ravel()
 """The n-th of the bits that are set in a mask is ``NTH[8·mask + n]``."""
 
 

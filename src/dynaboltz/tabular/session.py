@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from dynaboltz.tabular import layout
 from dynaboltz.tabular import state as states
 from dynaboltz.tabular.outcome import Learned, Progress
 from dynaboltz.tabular.settings import Learning
@@ -42,7 +43,7 @@ class Session:
     @property
     def total(self) -> int:
         """Steps of all seeds so far."""
-        return int(self.arrays["counters"][:, states.TOTAL].sum())
+        return int(self.arrays["counters"][:, layout.TOTAL].sum())
 
     @property
     def seconds(self) -> float:
@@ -56,8 +57,8 @@ class Session:
             return
         self.told = now
         counters = self.arrays["counters"]
-        ended = counters[:, states.STATUS] != states.RUNNING
-        share = float(np.where(ended, 1.0, counters[:, states.EPISODE] / self.config.episodes).mean())
+        ended = counters[:, layout.STATUS] != layout.RUNNING
+        share = float(np.where(ended, 1.0, counters[:, layout.EPISODE] / self.config.episodes).mean())
         spent, total = now - self.began, self.total
         left = spent * (1.0 - share) / share if share > 0 else math.nan
         self.progress(Progress(total, share, spent, (total - self.steps_before) / spent, left))
@@ -78,6 +79,6 @@ class Session:
             marks=self.marks[:-1],
             errors=arrays["errors"],
             terminal=shape.terminal,
-            total_steps=arrays["counters"][:, states.TOTAL].copy(),
+            total_steps=arrays["counters"][:, layout.TOTAL].copy(),
             seconds=self.seconds,
         )

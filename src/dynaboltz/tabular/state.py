@@ -15,15 +15,11 @@ from dynaboltz.mdp import MDP
 from dynaboltz.storage import available_bytes
 from dynaboltz.tabular import streams
 from dynaboltz.tabular.clocks import Clocks
+from dynaboltz.tabular.layout import COUNTERS
 from dynaboltz.tabular.settings import Learning
 
 ARRAYS = ("q", "visits", "streams", "counters", "gained", "steps", "returns", "errors")
-"""All that a seed is, in the order of ``kernels.Run``."""
-COUNTERS = 8
-EPISODE, STEP, TOTAL, STATE, ACTION, MARK, STATUS = range(7)
-"""Columns of ``counters``: episodes ended, steps of the episode, of all; where it is; what comes next; how it is."""
-RUNNING, FINISHED, REACHED, DIVERGED = range(4)
-"""How a seed is."""
+"""All that a seed is, in the order of ``compiled.Run``."""
 SIZES = 1 << 16
 """Step sizes kept in a table; beyond, n^−ω is computed, to the same bits."""
 CONSTANT_ACTIONS: tuple[int, ...] = (2, 4, 8)
@@ -101,7 +97,7 @@ def actions_of(shape: Shape) -> Any:
 
 def world_of(mdp: MDP, shape: Shape) -> Any:
     """The model for sampling."""
-    from dynaboltz.tabular.kernels import World
+    from dynaboltz.tabular.compiled import World
 
     if mdp.start is None:
         raise UserError("learning needs to know where an episode starts: give the MDP a start distribution")
@@ -139,7 +135,7 @@ def cumulated(probability: npt.NDArray[Any], pointer: npt.NDArray[Any]) -> npt.N
 
 def plan_of(config: Learning, clocks: Clocks, total: int, optimum: Any, marks: Any, stop_error: float) -> Any:
     """The settings, with the tables that the steps after ``total`` need."""
-    from dynaboltz.tabular.kernels import Plan
+    from dynaboltz.tabular.compiled import Plan
 
     scale, omega = config.parsed_step_size.coefficients
     return Plan(

@@ -11,6 +11,7 @@ import numpy as np
 from dynaboltz.errors import DynaboltzError, UserError
 from dynaboltz.mdp import MDP
 from dynaboltz.scalars import as_float
+from dynaboltz.tabular import layout
 from dynaboltz.tabular import state as states
 from dynaboltz.tabular.checkpoint import Keeper
 from dynaboltz.tabular.session import Session
@@ -34,7 +35,7 @@ class Worlds:
     def run(self, session: Session, keeper: Keeper) -> None:
         """Every seed to its end, one after the other; each episode is reset with a seed of its own."""
         for place in range(len(session.seeds)):
-            if session.arrays["counters"][place, states.STATUS] != states.RUNNING:
+            if session.arrays["counters"][place, layout.STATUS] != layout.RUNNING:
                 continue
             env = self.make()
             try:
@@ -48,7 +49,7 @@ class Worlds:
         config, counters = session.config, session.arrays["counters"][place]
         seed = session.seeds[place]
         agent = TableAgent(config, self.shape, seed=seed, root=session.root, arrays=session.arrays, place=place)
-        first = int(counters[states.EPISODE])
+        first = int(counters[layout.EPISODE])
         for number in episode_seeds(session.root, seed, range(first, config.episodes)):
             before = {name: session.arrays[name][place].copy() for name in states.ARRAYS}
             try:
@@ -59,11 +60,11 @@ class Worlds:
             if not whole:
                 _put_back(session, place, before)
                 return
-            if counters[states.STATUS] != states.RUNNING:
+            if counters[layout.STATUS] != layout.RUNNING:
                 return
             session.notify()
             keeper.save_if_due()
-        counters[states.STATUS] = states.FINISHED
+        counters[layout.STATUS] = layout.FINISHED
 
     def _episode(self, env: Any, agent: TableAgent, session: Session, keeper: Keeper, place: int, number: int) -> bool:
         """One episode; False where a signal came first, so that it must be played again."""
@@ -80,13 +81,13 @@ class Worlds:
                     f"{self._place(agent)}, action {action}: the reward is {reward!r}, not a finite number"
                 )
             over = agent.observe(value, self._state(agent, observation), terminated=terminated, truncated=truncated)
-            mark = int(counters[states.MARK])
-            if counters[states.TOTAL] == session.marks[mark]:
+            mark = int(counters[layout.MARK])
+            if counters[layout.TOTAL] == session.marks[mark]:
                 error = agent.error(session.optimum.reshape(self.shape.states, self.shape.actions))
                 session.arrays["errors"][place, mark] = error
-                counters[states.MARK] += 1
+                counters[layout.MARK] += 1
                 if error <= session.stop_error:
-                    counters[states.STATUS] = states.REACHED
+                    counters[layout.STATUS] = layout.REACHED
                     return True
             if keeper.asked:
                 return False
@@ -112,7 +113,7 @@ class Worlds:
 
     def _place(self, agent: TableAgent) -> str:
         counters = agent.counters
-        return f"{self.name}: seed {agent.seed}, episode {counters[states.EPISODE] + 1}, step {counters[states.STEP]}"
+        return f"{self.name}: seed {agent.seed}, episode {counters[layout.EPISODE] + 1}, step {counters[layout.STEP]}"
 
 
 def _put_back(session: Session, place: int, rows: dict[str, Any]) -> None:

@@ -11,10 +11,9 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-Words = npt.NDArray[np.uint64]
+from dynaboltz.tabular.layout import AGENT, WORLD
 
-AGENT, WORLD = 0, 2
-"""Where in a seed's four words a stream has its position and, next to it, its increment."""
+Words = npt.NDArray[np.uint64]
 
 _INITIAL = 1
 

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from dynaboltz.errors import UserError
 from dynaboltz.scalars import as_float
-from dynaboltz.tabular import state as states
+from dynaboltz.tabular import layout
 from dynaboltz.tabular.clocks import Clocks
 from dynaboltz.tabular.outcome import DivergedError
 from dynaboltz.tabular.settings import Learning
@@ -71,19 +71,19 @@ class TableAgent:
 
     def begin(self, state: int) -> None:
         """An episode begins in ``state``."""
-        if self.counters[states.EPISODE] >= self.config.episodes:
+        if self.counters[layout.EPISODE] >= self.config.episodes:
             raise UserError(f"the agent's {self.config.episodes} episodes are over")
-        self.counters[states.STEP] = 0
-        self.counters[states.STATE] = self._checked(state)
+        self.counters[layout.STEP] = 0
+        self.counters[layout.STATE] = self._checked(state)
         self._gained = 0.0
         if self._carries:
-            self.counters[states.ACTION] = self._choose(state)
+            self.counters[layout.ACTION] = self._choose(state)
 
     def act(self) -> int:
         """The action of the next step."""
         if self._action < 0:
-            carried = int(self.counters[states.ACTION])
-            self._action = carried if self._carries else self._choose(int(self.counters[states.STATE]))
+            carried = int(self.counters[layout.ACTION])
+            self._action = carried if self._carries else self._choose(int(self.counters[layout.STATE]))
         return self._action
 
     def observe(self, reward: float, state: int, *, terminated: bool, truncated: bool = False) -> bool:
@@ -92,35 +92,35 @@ class TableAgent:
         Raises:
             DivergedError: a value is no longer finite.
         """
-        kernels, counters = self._kernels, self.counters
+        counters = self.counters
         if self._action < 0:
             raise UserError("observe() comes after act()")
         number = as_float(reward)
         if number is None or not np.isfinite(number):
             raise UserError(f"the reward must be a finite number, got {reward!r}")
-        target, here, action = self._checked(state), int(counters[states.STATE]), self._action
+        target, here, action = self._checked(state), int(counters[layout.STATE]), self._action
         plan = self._tables()
         beta = self._beta(plan)
-        counters[states.TOTAL] += 1
-        counters[states.STEP] += 1
+        counters[layout.TOTAL] += 1
+        counters[layout.STEP] += 1
         carried = self._choose(target) if self._carries and not terminated else 0
-        finite = kernels.update(
+        finite = self._kernels.update(
             self._form, self._actions, plan, self._q, self._visits, here, action, number, target, bool(terminated),
             carried, beta, self._epsilon(), self._stream,
         )  # fmt: skip
         self._gained += number
         self._action = -1
         if not finite:
-            counters[states.STATUS] = states.DIVERGED
-            counters[states.STATE], counters[states.ACTION] = here, action
+            counters[layout.STATUS] = layout.DIVERGED
+            counters[layout.STATE], counters[layout.ACTION] = here, action
             raise diverged(self.config, self.shape, self.seed, self.counters, self._q)
-        counters[states.STATE], counters[states.ACTION] = target, carried
-        over = bool(terminated or truncated or counters[states.STEP] == self.config.max_steps)
+        counters[layout.STATE], counters[layout.ACTION] = target, carried
+        over = bool(terminated or truncated or counters[layout.STEP] == self.config.max_steps)
         if over:
-            episode = int(counters[states.EPISODE])
-            self._steps[episode], self._returns[episode] = counters[states.STEP], self._gained
-            counters[states.EPISODE] += 1
-            counters[states.STEP] = 0
+            episode = int(counters[layout.EPISODE])
+            self._steps[episode], self._returns[episode] = counters[layout.STEP], self._gained
+            counters[layout.EPISODE] += 1
+            counters[layout.STEP] = 0
         return over
 
     def error(self, optimum: npt.NDArray[np.float64]) -> float:
@@ -136,26 +136,26 @@ class TableAgent:
         )
 
     def _tables(self) -> Any:
-        total = int(self.counters[states.TOTAL])
+        total = int(self.counters[layout.TOTAL])
         if self._plan is None or not self._plan.beta_offset <= total < self._until:
             self._plan = plan_of(self.config, self._clocks, total, np.zeros(0), np.zeros(0, np.int64), 0.0)
             self._until = self._plan.beta_offset + self._clocks.window
         return self._plan
 
     def _epsilon(self) -> float:
-        plan, kernels = self._plan if self._plan is not None else self._tables(), self._kernels
-        by_step = plan.epsilon_clock == kernels.BY_STEP
-        t = self.counters[states.TOTAL] - plan.epsilon_offset if by_step else self.counters[states.EPISODE]
+        plan = self._plan if self._plan is not None else self._tables()
+        by_step = plan.epsilon_clock == layout.BY_STEP
+        t = self.counters[layout.TOTAL] - plan.epsilon_offset if by_step else self.counters[layout.EPISODE]
         return float(plan.epsilons[t if plan.epsilons.size > 1 else 0])
 
     def _beta(self, plan: Any) -> float:
-        kernels, counters = self._kernels, self.counters
-        if plan.betas.size == 1 or plan.beta_clock == kernels.BY_VISIT:
+        counters = self.counters
+        if plan.betas.size == 1 or plan.beta_clock == layout.BY_VISIT:
             return float(plan.betas[0])
         by = {
-            kernels.BY_EPISODE: counters[states.EPISODE],
-            kernels.BY_STEP: counters[states.TOTAL] - plan.beta_offset,
-            kernels.BY_EPISODE_STEP: counters[states.STEP],
+            layout.BY_EPISODE: counters[layout.EPISODE],
+            layout.BY_STEP: counters[layout.TOTAL] - plan.beta_offset,
+            layout.BY_EPISODE_STEP: counters[layout.STEP],
         }
         return float(plan.betas[by[plan.beta_clock]])
 
@@ -170,11 +170,11 @@ def diverged(
     config: Learning, shape: Shape, seed: int, counters: npt.NDArray[np.int64], q: npt.NDArray[np.float64]
 ) -> DivergedError:
     """What is to be said of a seed whose last update was not finite."""
-    state, action = int(counters[states.STATE]), int(counters[states.ACTION])
+    state, action = int(counters[layout.STATE]), int(counters[layout.ACTION])
     values = q.reshape(-1, shape.states, shape.actions)[:, state, action]
     value = values[~np.isfinite(values)][0]
     return DivergedError(
-        f"Q diverged: seed {seed}, episode {counters[states.EPISODE] + 1}, step {counters[states.TOTAL]}: "
+        f"Q diverged: seed {seed}, episode {counters[layout.EPISODE] + 1}, step {counters[layout.TOTAL]}: "
         f"Q(state {state}, action {action}) became {value}\n"
         f"  {config.rule}, {config.summary or 'no summary'}, discount {config.discount:g}, {config.step_size}: "
         "smaller rewards, a larger beta or a smaller discount keep it finite"
