@@ -55,6 +55,7 @@ peers: $(READY)  ## make .venv-peers/ with the solvers that bench-planning compa
 faults: $(READY)  ## the full counts: precision of the operators, certificates, resumed solves, saves that are killed
 	@$(BIN)/python benchmarks/faults_operators.py
 	@$(BIN)/python benchmarks/faults_planning.py
+	@$(BIN)/python benchmarks/faults_runs.py
 	@$(BIN)/python benchmarks/faults_storage.py
 	@$(BIN)/python benchmarks/faults_envs.py
 

@@ -45,7 +45,11 @@ class Progress:
 
     def line(self) -> str:
         """All of it in a line."""
-        parts = [f"{self.name}: step {self.step:,} of {self.steps:,}"]
+        return f"{self.name}: step {self.step:,} of {self.steps:,}, {self.numbers()}".removesuffix(", ")
+
+    def numbers(self) -> str:
+        """All but how far it is."""
+        parts = []
         if self.phase != "training":
             parts.append(self.phase)
         if self.rate > 0:
@@ -132,8 +136,10 @@ class Display:
         from rich.console import Console
         from rich.progress import BarColumn, TextColumn
         from rich.progress import Progress as Bars
+        from rich.table import Column
 
-        columns = (TextColumn("{task.description}"), BarColumn(bar_width=20), TextColumn("{task.fields[told]}"))
+        name = TextColumn("{task.description}", table_column=Column(no_wrap=True))
+        columns = (name, BarColumn(bar_width=10), TextColumn("{task.percentage:>3.0f}% {task.fields[told]}"))
         self._bars = Bars(*columns, console=Console(stderr=True), auto_refresh=False, transient=False)
         self._tasks: dict[str, Any] = {}
 
@@ -148,8 +154,7 @@ class Display:
         """Show how the run stands."""
         if now.name not in self._tasks:
             self._tasks[now.name] = self._bars.add_task(now.name, total=now.steps, told="")
-        told = now.line().partition(": ")[2]
-        self._bars.update(self._tasks[now.name], completed=now.step, told=told)
+        self._bars.update(self._tasks[now.name], completed=now.step, told=now.numbers())
         self._bars.refresh()
 
 
