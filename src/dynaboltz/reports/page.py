@@ -103,7 +103,7 @@ def inline_svg(svg: str, name: str) -> Any:
     opening, rest = body.split(">", 1)
     opening = re.sub(r' (width|height)="[^"]*"', "", opening)
     wide, high = (float(number) for number in opening.split('viewBox="')[1].split('"')[0].split()[2:])
-    shape = ' class="wide"' if wide > 1.9 * high else ""
+    shape = ' class="wide"' if wide > 1.9 * high else ' class="tall"' if high > 1.1 * wide else ""
     return Markup(f'{opening}{shape} fill="currentColor" aria-hidden="true">{rest}')
 
 
