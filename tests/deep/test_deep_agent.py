@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from dynaboltz.deep import PRESETS, Agent, AgentConfig, NonFinite, memory
+from dynaboltz.deep.engine import ENGINES
 from dynaboltz.envs.spec import Spec, Step
 from dynaboltz.errors import UserError
 
@@ -19,6 +20,7 @@ SMALL: dict[str, Any] = {
     "hidden": (8,), "batch_size": 4, "replay_capacity_steps": 60, "replay_start_steps": 10, "target_period": "8 steps",
     "epsilon": "0.2", "engine": "torch",
 }  # fmt: skip
+OURS = [name for name in ENGINES if name != "torch"]
 
 
 class Drift:
@@ -100,6 +102,12 @@ KINDS: dict[str, dict[str, Any]] = {
     },
     "bfloat16": {"autocast": "bfloat16", "optimiser": "deepmind_rmsprop"},
 }  # fmt: skip
+KINDS |= {
+    f"{name}, {engine}": kind | {"engine": engine}
+    for engine in OURS
+    for name, kind in KINDS.items()
+    if name != "bfloat16"
+}
 each_kind = pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
 
 

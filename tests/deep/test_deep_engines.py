@@ -198,6 +198,16 @@ def test_optimiser_follows_its_equations(kind: Callable[..., Parameters], rule: 
     assert not np.delete(found, inside).any()
 
 
+@pytest.mark.parametrize("rule", ["rmsprop", "deepmind_rmsprop", "adam"])
+def test_moments_without_gradients_end_at_zero_and_not_below_the_normal_numbers(rule: str) -> None:
+    p = host(AgentConfig(optimiser=rule), Layout.of({"a": ((64,), 1)}))
+    p.first[:], p.second[:] = 1e-36, 1e-36
+    for _ in range(4000):
+        p.step()
+    assert rule == "rmsprop" or not p.first.any()
+    assert rule == "adam" or not p.second.any()
+
+
 @pytest.mark.parametrize("rule", ["sgd", "rmsprop", "deepmind_rmsprop", "adam"])
 def test_device_parameters_trace_what_host_parameters_trace(rule: str) -> None:
     layout = Layout.of({"a": ((100,), 1)})

@@ -11,7 +11,7 @@ import torch
 
 from dynaboltz.deep import AgentConfig
 from dynaboltz.deep.batch import Batch
-from dynaboltz.deep.engine import make_engine
+from dynaboltz.deep.engine import ENGINES, make_engine
 from dynaboltz.deep.learner import LOSS, Learner, Moment
 from dynaboltz.deep.meta import Coefficient
 from dynaboltz.envs.spec import Spec
@@ -137,8 +137,11 @@ def beta_bar(learner: Learner, policy: str) -> float:
 @pytest.mark.parametrize("rule", RULES)
 @pytest.mark.parametrize("policy", ["fixed", "current", "infinity"])
 @pytest.mark.parametrize("spec", [VECTORS, PICTURES], ids=["mlp", "convolution"])
-def test_meta_gradient_is_that_of_autograd_through_the_optimiser(rule: str, policy: str, spec: Spec) -> None:
-    learner = make_learner(spec, optimiser=rule, c_bar=policy)
+@pytest.mark.parametrize("engine", ENGINES)
+def test_meta_gradient_is_that_of_autograd_through_the_optimiser(
+    rule: str, policy: str, spec: Spec, engine: str
+) -> None:
+    learner = make_learner(spec, optimiser=rule, c_bar=policy, engine=engine)
     assert learner.coefficient is not None
     warmed_up(learner, spec)
     first, second = make_batch(1, spec), make_batch(2, spec)

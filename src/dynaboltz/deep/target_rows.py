@@ -22,6 +22,9 @@ STATISTICS = ("loss", "q_mean", "td_error", "gap", "variance", "entropy", "satur
 SATURATED = 0.999
 """A state is saturated where one action has at least this weight: there the operator is the maximum."""
 
+NEGLIGIBLE = 1e-30
+"""A weight w_j below this is 0: it changes no c, and its subnormal products would make the pass backward slow."""
+
 GRADIENT, CHANGE, REFERENCE = 0, 1, 2
 
 
@@ -122,7 +125,7 @@ def backup(
         counts[2] += abs(delta)
         cotangents[GRADIENT, j] = -scale * min(max(delta, -loss.bound), loss.bound)
         if learns:
-            cotangents[CHANGE, j] = scale * derivative if inside else 0.0
+            cotangents[CHANGE, j] = scale * derivative if inside and abs(derivative) >= NEGLIGIBLE else 0.0
             counts[8] += cotangents[CHANGE, j] != 0.0
 
 
