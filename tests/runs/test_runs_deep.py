@@ -73,6 +73,7 @@ CASES: dict[str, tuple[str, dict[str, Any], int]] = {
     "prioritised, 3 steps, 3 environments": (
         "ddqn", {"n_envs": 3, "agent__prioritised": True, "agent__n_step": 3}, 232,
     ),
+    "an update beside acting": ("dbs-dqn", {"agent__overlap": True}, 203),
     "MinAtar": ("dbs-dqn", {"env": "minatar/breakout", "steps": 150, "evaluation__period_steps": 0}, 101),
 }  # fmt: skip
 

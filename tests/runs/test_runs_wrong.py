@@ -47,6 +47,7 @@ LINE: dict[str, tuple[list[str], str]] = {
     "seed named twice": ([*CARTPOLE, "--seeds", "0..3,2"], "--seeds names a seed twice"),
     "too many seeds": ([*CARTPOLE, "--seeds", "0..99999"], "--seeds names more than 10,000 seeds"),
     "no jobs": ([*CARTPOLE, "--seeds", "0..1", "--jobs", "0"], "jobs must be from 1 to 1,024, got 0"),
+    "jobs for one seed": ([*CARTPOLE, "--jobs", "4"], "name them, such as --seeds 0..9"),
     "no environments": (put("n_envs=0"), "n_envs must be at least 1"),
     "too many environments": (put("n_envs=5000"), "n_envs must be at least 1 and at most 4,096, got 5,000"),
     "unknown sink": (put("sinks=tensorbord"), "did you mean 'tensorboard'?"),

@@ -99,6 +99,8 @@ def given(options: Options) -> dict[str, Any]:
 
     if options.seeds is not None and options.seed is not None:
         raise UserError("give --seed for one run or --seeds for several, not both")
+    if options.seeds is None and options.jobs != 1:
+        raise UserError(f"--jobs {options.jobs} runs several seeds side by side: name them, such as --seeds 0..9")
     values: dict[str, Given] = {}
     named = {"env": options.env, "steps": options.steps, "seed": options.seed}
     pairs = [(key, value) for key, value in named.items() if value is not None]
