@@ -4,7 +4,7 @@ Each environment has an emulator of its own, loaded once. An episode begins by g
 loading, and all that is random in it (no-ops, sticky actions) is drawn from the episode's own seed; so it is a function
 of its seed and its actions, and ``restore`` replays it exactly. ale-py's own ``AtariVectorEnv`` does not give that: it
 starts an episode by the console's reset, after which 16 of its 104 games depend on what was played before, and its
-seeded reset loads the game anew, for as long as an episode of random play lasts.
+seeded reset loads the game anew, which takes 0.1 s. Emulators take turns: ale-py holds the interpreter's lock.
 
 Frames, beside ``gymnasium.wrappers.AtariPreprocessing`` and ``AtariVectorEnv`` (equal to each other):
 
