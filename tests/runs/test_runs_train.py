@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import resource
 import signal
 from collections.abc import Callable
@@ -301,6 +302,17 @@ def test_resume_passes_over_a_damaged_checkpoint_and_says_so(
     with pytest.warns(RunWarning, match="passed over"):
         result = resume(home.folder)
     assert result.rows == train(settings(), root / "plain").rows
+
+
+def test_resume_with_other_versions_says_so(settings: Settings, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    interrupted_at(300, monkeypatch)
+    with pytest.raises(SystemExit):
+        train(settings(), root)
+    home = home_of(settings(), root)
+    text = home.config.read_text()
+    home.config.write_text(re.sub(r'numpy = "[^"]*"', 'numpy = "1.0.0"', text))
+    with pytest.warns(RunWarning, match=r"begun with numpy 1\.0\.0, now "):
+        resume(home.folder)
 
 
 def test_settings_changed_by_hand_are_refused(settings: Settings, root: Path) -> None:

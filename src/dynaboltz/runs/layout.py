@@ -85,6 +85,15 @@ class Home:
             return
         write_atomically(self.config, toml.write(flat(config) | made_with(), "A run, resolved: every setting."))
 
+    def other_versions(self) -> list[str]:
+        """What is not as it was when the run was made: ``torch 2.10.0, now 2.11.0``."""
+        before = {key: given.value for key, given in toml.read(self.config).items() if key.startswith(f"{MADE_WITH}.")}
+        found = []
+        for key, now in made_with().items():
+            if key in before and key != f"{MADE_WITH}.commit" and before[key] != now:
+                found.append(f"{key.partition('.')[2]} {before[key]}, now {now}")
+        return found
+
     def clear(self) -> None:
         """Remove what a run leaves behind, and nothing else."""
         for path in (self.checkpoints, self.best, self.last, self.events, self.folder / "wandb"):

@@ -176,6 +176,12 @@ class Session:
                 f"{self.config.env} cannot be brought back to where it was: the episodes that were running begin anew, "
                 "and the run is not the one that it would have been", RunWarning, stacklevel=6,
             )  # fmt: skip
+        changed = self.home.other_versions()
+        if changed:
+            warnings.warn(
+                f"the run was begun with {'; '.join(changed)}: what follows may differ from what it would have been",
+                RunWarning, stacklevel=6,
+            )  # fmt: skip
         note(self.home.journal, "resume", step=found.step, skipped=found.skipped)
         return found.step
 
