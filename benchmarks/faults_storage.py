@@ -1,7 +1,6 @@
 """Saves that are killed, run out of disk, or whose files are damaged afterwards: what is found then.
 
     python benchmarks/faults_storage.py             # the full counts, a few minutes; a real full disk where it may mount one
-    python benchmarks/faults_storage.py --small --json
 
 R1  A save is killed with SIGKILL before its k-th call of the operating system, for every k until it gets through: before
     every such call that Python makes, and, where ptrace is allowed, at every system call the process makes. What is
@@ -9,8 +8,8 @@ R1  A save is killed with SIGKILL before its k-th call of the operating system, 
 R3  The k-th call that writes fails with "no space left on device", for every k; then a real disk (a tmpfs) with every
     number of free pages from 0 on, until the save fits. The save must end with a StorageError or not at all, the older
     checkpoints must be whole, and a save with space again must work.
-R4  One bit of the newest checkpoint is flipped. R5  A file of it is cut, emptied, removed, overwritten, or exchanged with
-    another run's or step's; or the checkpoint is another run's. Loading must find the older one and say what it passed.
+R4  One bit of the newest checkpoint is flipped. R5  A file of it is cut, emptied, removed, overwritten, or exchanged;
+    or the checkpoint is another run's or step's. Loading must find the older one and say what it passed over.
 Exit code 1 if anything does not hold.
 """
 

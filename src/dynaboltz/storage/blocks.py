@@ -41,19 +41,15 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 
-def in_order(work: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
-    """``map(work, items)`` by several threads, a few items ahead; one item is done without any."""
-    waiting: deque[Future[R]] = deque()
-    iterator = iter(items)
-    first, second = next(iterator, None), next(iterator, None)
-    if second is None:
-        if first is not None:
-            yield work(first)
+def in_order(work: Callable[[T], R], items: Iterable[T], size: int) -> Iterator[R]:
+    """``map(work, items)`` by several threads, a few items ahead; without any where ``size`` bytes are one block."""
+    if size <= BLOCK:
+        yield from map(work, items)
         return
+    waiting: deque[Future[R]] = deque()
     with ThreadPoolExecutor(THREADS) as pool:
         try:
-            waiting += [pool.submit(work, first), pool.submit(work, second)]  # type: ignore[arg-type]
-            for item in iterator:
+            for item in items:
                 waiting.append(pool.submit(work, item))
                 if len(waiting) > 2 * THREADS:
                     yield waiting.popleft().result()

@@ -47,7 +47,7 @@ def write(folder: Path, parts: Parts, manifest: Manifest) -> None:
         blocks = (block for array in parts.arrays for block in cut(flat(array)))
         entries = manifest.files[ARRAYS] = []
         with synced(folder / ARRAYS) as file:
-            for stored, entry in in_order(pack, blocks):
+            for stored, entry in in_order(pack, blocks, manifest.raw_bytes()):
                 write_all(file, stored)
                 entries.append(entry)
     for name, weights in parts.weights.items():
@@ -116,7 +116,7 @@ def _read_blocks(path: Path, manifest: Manifest, targets: Iterable[T], work: Cal
             for entry, target in zip(entries, targets, strict=True)
             if entry != ZEROS
         )
-        for _ in in_order(lambda item: work(*item), items):
+        for _ in in_order(lambda item: work(*item), items, manifest.raw_bytes()):
             pass
 
 
