@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import time
 import warnings
@@ -21,7 +22,7 @@ from dynaboltz.runs.progress import memory_in_use
 from dynaboltz.runs.rows import Row, Rows, note
 from dynaboltz.runs.settings import flat, written
 from dynaboltz.runs.sinks import Sinks
-from dynaboltz.storage import Store, Weights
+from dynaboltz.storage import Loaded, Store, Weights
 
 if TYPE_CHECKING:
     from dynaboltz.deep.agent import Agent
@@ -78,17 +79,20 @@ class Session:
         self.config, self.home = config, home
         settings = {k: written(v) for k, v in flat(config).items() if not k.startswith(OUTSIDE_IDENTITY)}
         self.store = Store(home.checkpoints, run=config.identity, keep=config.saving.keep, about=settings)
-        self.envs, size = weighed_environments(config)
-        try:
+        with contextlib.ExitStack() as opened:  # closed here only if something fails
+            self.envs, size = weighed_environments(config)
+            opened.callback(self.envs.close)
             estimate(config, self.envs.spec, size).check(config)
             self.agent = make_agent(config, self.envs.spec)
-            self.resumed_from = self._load()
-            self.saved_step = self.resumed_from
-            self.saved_at = time.monotonic()
+            opened.callback(self.agent.close)
+            found = self._load()
+            self.rows = Rows(home.rows, offset=0 if found is None else found.tree["run"]["rows"])
+            opened.push(lambda kind, _value, _at: self.rows.close(quiet=kind is not None))
+            self.resumed_from = self._begin(found)
+            self.saved_step, self.saved_at = self.resumed_from, time.monotonic()
             self.sinks = Sinks(config, home, self.resumed_from or 0)
-        except BaseException:
-            self.envs.close()
-            raise
+            opened.callback(self.sinks.close)
+            self._opened = opened.pop_all()
         if self.resumed_from is None:
             self.emit({
                 "kind": "start", "step": 0, "env": config.env, "name": config.name, "seed": config.seed,
@@ -100,10 +104,7 @@ class Session:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, at: TracebackType | None) -> None:
-        self.sinks.close()
-        self.agent.close()
-        self.envs.close()
-        self.rows.close(quiet=value is not None)
+        self._opened.__exit__(kind, value, at)
 
     @property
     def step(self) -> int:
@@ -151,24 +152,24 @@ class Session:
         store = Store(folder, run=self.config.identity, keep=1)
         store.save(self.step, {"weights": Weights(self.agent.weights()), "mean": mean})
 
-    def _load(self) -> int | None:
-        """Go to the newest checkpoint, if there is one; its step."""
+    def _load(self) -> Loaded | None:
+        """The newest checkpoint that is whole, if there is one."""
         try:
-            found = self.store.load()
+            return self.store.load()
         except StorageError as fault:
             raise StorageError(f"{fault} (dynaboltz train … --force)") from fault
+
+    def _begin(self, found: Loaded | None) -> int | None:
+        """Go to what was found, or to the start; its step."""
         if found is None:
             self.agent.begin(self.envs.reset())
             total, config = self.config.steps, self.config
             self.marks = Marks(next_log=min(config.log_period_steps, total), next_evaluation=next_evaluation(config, 0))
-            self.rows = Rows(self.home.rows)
             note(self.home.journal, "start")
             return None
         for message in found.skipped:
             warnings.warn(message, RunWarning, stacklevel=6)
-        run = found.tree["run"]
-        self.marks = Marks.of(run)
-        self.rows = Rows(self.home.rows, offset=run["rows"])
+        self.marks = Marks.of(found.tree["run"])
         self.agent.restore(found.tree["agent"])
         self.agent.begin(self.envs.restore(found.tree["envs"]))
         if not self.envs.spec.resumable:
