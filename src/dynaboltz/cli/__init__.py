@@ -15,6 +15,7 @@ COMMANDS = {
     "solve": "a finite MDP: values, a policy and a proven bound on their error",
     "show": "a solution: value map and policy, on the terminal or as a figure",
     "mdp": "check, convert and show finite MDPs",
+    "learn": "a tabular agent, thousands of seeds at once, on a finite MDP or a Gymnasium environment",
     "train": "an agent, from a preset or a file of settings; what was begun goes on",
     "resume": "a run that was interrupted, to the same bits as without the interruption",
     "evaluate": "a run's weights, by episodes that its training never saw",

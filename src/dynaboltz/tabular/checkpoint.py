@@ -12,9 +12,10 @@ from typing import Any, Self
 
 import numpy as np
 
-from dynaboltz.errors import DynaboltzError, UserError
+from dynaboltz.errors import StorageError, UserError
 from dynaboltz.storage import Asked, Store, graceful, locked
 from dynaboltz.tabular import state as states
+from dynaboltz.tabular.outcome import DivergedError
 from dynaboltz.tabular.session import Session
 
 
@@ -49,7 +50,7 @@ class Keeper:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         with self._open:
-            if kind is None or not issubclass(kind, DynaboltzError):
+            if kind is None or not issubclass(kind, DivergedError | StorageError):
                 self.save()
 
     @property

@@ -27,7 +27,7 @@ class Clocks:
     """The tables of one agent."""
 
     config: Learning
-    window: int = WINDOW
+    window: int = field(default_factory=lambda: WINDOW)
     _betas: dict[int, Floats] = field(default_factory=dict)
     _epsilons: dict[int, Floats] = field(default_factory=dict)
 
@@ -37,6 +37,10 @@ class Clocks:
         summary = self.config.parsed_summary
         constant = not isinstance(summary, Dynamic) or isinstance(summary.schedule, Constant)
         return CLOCKS[0] if constant else self.config.clock
+
+    @property
+    def _most_steps(self) -> int:
+        return self.config.episodes * self.config.max_steps
 
     def at(self, total: int) -> dict[str, Any]:
         """The tables for the steps after ``total``, up to the end of the window that it is in, as fields of a plan."""
@@ -59,7 +63,7 @@ class Clocks:
             return self._windowed(self._betas, summary.schedule, offset, self._beta_values)
         length = {"episode": config.episodes, "episode_step": config.max_steps}.get(self.clock)
         if length is None:  # by visits: at most as many as steps
-            length = 1 << (offset + self.window).bit_length()
+            length = min(1 << (offset + self.window).bit_length(), self._most_steps)
         if isinstance(summary.schedule, Constant):
             length = 1
         table = self._betas.get(0)
@@ -81,7 +85,8 @@ class Clocks:
         if offset not in kept:
             while len(kept) >= 8:
                 del kept[next(iter(kept))]
-            kept[offset] = values(schedule, offset, self.window + 1)  # one more, for the choice that a rule carries
+            # One more than there are steps, for the choice that a rule carries; none that can never come.
+            kept[offset] = values(schedule, offset, min(self.window + 1, self._most_steps - offset + 1))
         return kept[offset]
 
     def _beta_values(self, schedule: Schedule, offset: int, length: int) -> Floats:

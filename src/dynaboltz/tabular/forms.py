@@ -31,7 +31,7 @@ class Form:
 
     def __str__(self) -> str:
         """The spec that parses back to this form."""
-        return text.write(self.name, self).removesuffix("()")
+        return f"{self.name}({', '.join(text.literal(getattr(self, f.name)) for f in fields(self))})".removesuffix("()")
 
     __repr__ = __str__
 
