@@ -91,7 +91,7 @@ def run_apart(name: str, tries: int, seed: int) -> dict[str, Any]:
             "failures": [f"the check itself failed: {done.stdout}"],
             "seconds": 0,
         }
-    print(f"  {told(found)}", file=sys.stderr)
+    print("\n     ".join([f"  {told(found)}", *found["failures"][:10]]), file=sys.stderr)
     return found
 
 

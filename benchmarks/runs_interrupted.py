@@ -41,6 +41,7 @@ def killed_at_random(tries: int, rng: np.random.Generator, folder: Path) -> Find
             train(config, root)
 
         while True:
+            counter.set(0)
             ended = forked(work, folder, kill_after=float(rng.uniform(0.02, 0.6)))
             resumed = journal(config, root, "resume")
             came_from = resumed[-1] if len(resumed) > known else before  # killed before it had begun
@@ -55,7 +56,6 @@ def killed_at_random(tries: int, rng: np.random.Generator, folder: Path) -> Find
             before = max([before, came_from, *journal(config, root, "checkpoint")[-1:]])
             done += 1
             at, far = counter.get(), ""
-            counter.set(0)
             if at - before > 250 + 1:
                 far = f"killed at step {at}, with nothing after {before} committed, more than an interval"
             yield lost or far
