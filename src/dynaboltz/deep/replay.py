@@ -31,7 +31,7 @@ class Replay:
     def __init__(self, config: AgentConfig, spec: Spec, n_envs: int, *, seed: int) -> None:
         from dynaboltz.deep import replay_rows
 
-        self._rows = replay_rows
+        self._rows: Any = replay_rows
         self.n_envs, self.stack = n_envs, spec.stack
         self.n_step, self.discount = config.n_step, config.discount
         self.slots = slots_per_environment(config, spec, n_envs)
@@ -42,7 +42,10 @@ class Replay:
         self.age = np.zeros((n_envs, self.slots), np.uint16)
         self.first, self.count = np.zeros(n_envs, np.int64), np.zeros(n_envs, np.int64)
         self._head = [0] * n_envs  # the slot of the present frame
-        self._bytes = _bytes(self.frames, 2)
+        self._flat: tuple[Any, ...] = (
+            _bytes(self.frames, 2).reshape(n_envs * self.slots, -1),
+            *(getattr(self, name).reshape(-1) for name in ARRAYS[1:]),
+        )
         self._stream = stream(seed, "replay")
         self._draws = np.empty(config.batch_size)
         self.exponent = config.priority_exponent
@@ -109,7 +112,7 @@ class Replay:
             draws = self._draws[: size - filled]
             self._stream.random(out=draws)
             common = (
-                self._bytes, self.action, self.reward, self.flags, self.age, self.first, self.count, draws, self.n_step,
+                *self._flat, self.first, self.count, draws, self.n_step,
                 self.discount, filled, inputs, next_inputs, batch.action, batch.reward, batch.discount, batch.slot,
             )  # fmt: skip
             if self.tree is None:

@@ -15,55 +15,59 @@ TERMINAL, OVER, LAST = 1, 2, 4
 in which no action was taken."""
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
-def whole(flags: Any, age: Any, first: Any, count: Any, at: Any, n_step: Any) -> Any:
+def inlined(function: Any) -> Any:
+    """The function compiled into every kernel that calls it."""
+    return njit(nogil=True, error_model="numpy", forceinline=True)(function)
+
+
+@inlined
+def whole(flags: Any, age: Any, ring: Any, capacity: Any, first: Any, count: Any, at: Any, n_step: Any) -> Any:
     """How many steps the transition at the ``at``-th slot from the oldest has; 0 if it is not whole.
 
     It is whole if its action was taken, its stacked frames are all there, and so are ``n_step`` steps after it, or all
-    steps to the end of the episode.
+    steps to the end of the episode. The ring is ``capacity`` slots from ``ring`` on.
     """
-    capacity = flags.size
     slot = (first + at) % capacity
-    if flags[slot] & LAST or age[slot] > at:
+    if flags[ring + slot] & LAST or age[ring + slot] > at:
         return 0
     for k in range(n_step):
-        here = flags[(slot + k) % capacity]
+        here = flags[ring + (slot + k) % capacity]
         if here & (TERMINAL | OVER) and at + k < count:
             return k + 1
     return n_step if at + n_step <= count else 0
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
-def copy_stack(frames: Any, age: Any, slot: Any, out: Any) -> None:
+@inlined
+def copy_stack(frames: Any, ring: Any, capacity: Any, age: Any, slot: Any, row: Any, out: Any) -> None:
     """The frame of a slot and those before it in its episode, the newest last; zeros before the first."""
-    stack, capacity = out.shape[0], frames.shape[0]
+    stack = out.shape[1]
     for k in range(stack):
         back = stack - 1 - k
-        if back > age[slot]:
-            out[k, :] = 0
+        if back > age:
+            for i in range(out.shape[2]):
+                out[row, k, i] = 0
         else:
-            source = (slot - back) % capacity
-            for i in range(out.shape[1]):
-                out[k, i] = frames[source, i]
+            source = ring + (slot - back) % capacity
+            for i in range(out.shape[2]):
+                out[row, k, i] = frames[source, i]
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@inlined
 def gather(
-    frames: Any, action: Any, reward: Any, flags: Any, age: Any, first: Any, at: Any, steps: Any, discount: Any,
-    row: Any, inputs: Any, next_inputs: Any, actions: Any, rewards: Any, discounts: Any,
+    frames: Any, action: Any, reward: Any, flags: Any, age: Any, ring: Any, capacity: Any, slot: Any, steps: Any,
+    discount: Any, row: Any, inputs: Any, next_inputs: Any, actions: Any, rewards: Any, discounts: Any,
 ) -> None:  # fmt: skip
-    """The transition of ``steps`` steps at the ``at``-th slot from the oldest into one row of a batch."""
-    capacity = flags.size
-    slot = (first + at) % capacity
+    """The transition of ``steps`` steps at a slot into one row of a batch."""
     total, factor = 0.0, 1.0
     for k in range(steps):
-        total += factor * reward[(slot + k) % capacity]
+        total += factor * reward[ring + (slot + k) % capacity]
         factor *= discount
     last = (slot + steps - 1) % capacity
-    terminal = flags[last] & TERMINAL
-    actions[row], rewards[row], discounts[row] = action[slot], total, 0.0 if terminal else factor
-    copy_stack(frames, age, slot, inputs[row])
-    copy_stack(frames, age, last if terminal else (last + 1) % capacity, next_inputs[row])
+    terminal = flags[ring + last] & TERMINAL
+    actions[row], rewards[row], discounts[row] = action[ring + slot], total, 0.0 if terminal else factor
+    copy_stack(frames, ring, capacity, age[ring + slot], slot, row, inputs)
+    following = last if terminal else (last + 1) % capacity
+    copy_stack(frames, ring, capacity, age[ring + following], following, row, next_inputs)
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
@@ -73,23 +77,25 @@ def uniform(
 ) -> Any:  # fmt: skip
     """Fill a batch from row ``filled`` on by slots drawn at random, passing over those that are not whole.
 
-    Arrays of the memory are (environments, capacity, …). Returns how many rows are filled.
+    Arrays of the memory are flat, one ring after another. Returns how many rows are filled.
     """
-    total = count.sum()
+    total, capacity = count.sum(), flags.size // count.size
     for d in range(draws.size):
         at = np.int64(draws[d] * total)
         env = 0
         while at >= count[env]:
             at -= count[env]
             env += 1
-        steps = whole(flags[env], age[env], first[env], count[env], at, n_step)
+        ring = env * capacity
+        steps = whole(flags, age, ring, capacity, first[env], count[env], at, n_step)
         if steps == 0:
             continue
+        slot = (first[env] + at) % capacity
         gather(
-            frames[env], action[env], reward[env], flags[env], age[env], first[env], at, steps, discount,
-            filled, inputs, next_inputs, actions, rewards, discounts,
+            frames, action, reward, flags, age, ring, capacity, slot, steps, discount, filled, inputs, next_inputs,
+            actions, rewards, discounts,
         )  # fmt: skip
-        slots[filled] = env * flags.shape[1] + (first[env] + at) % flags.shape[1]
+        slots[filled] = ring + slot
         filled += 1
         if filled == actions.size:
             break
@@ -103,23 +109,23 @@ def prioritised(
     tree: Any, mass: Any,
 ) -> Any:  # fmt: skip
     """As :func:`uniform`, by slots drawn in proportion to their priority; ``mass`` takes those of the rows filled."""
-    capacity, leaves = flags.shape[1], tree.size // 2
+    capacity, leaves = flags.size // count.size, tree.size // 2
     stratum = tree[1] / draws.size
     for d in range(draws.size):
-        slot = find(tree, (d + draws[d]) * stratum)
-        env, position = slot // capacity, slot % capacity
-        if env >= count.size or tree[leaves + slot] == 0.0:
+        leaf = find(tree, (d + draws[d]) * stratum)
+        env, slot = leaf // capacity, leaf % capacity
+        if env >= count.size or tree[leaves + leaf] == 0.0:
             continue
-        at = (position - first[env]) % capacity
-        steps = whole(flags[env], age[env], first[env], count[env], at, n_step) if at < count[env] else 0
+        ring, at = env * capacity, (slot - first[env]) % capacity
+        steps = whole(flags, age, ring, capacity, first[env], count[env], at, n_step) if at < count[env] else 0
         if steps == 0:
             continue
         gather(
-            frames[env], action[env], reward[env], flags[env], age[env], first[env], at, steps, discount,
-            filled, inputs, next_inputs, actions, rewards, discounts,
+            frames, action, reward, flags, age, ring, capacity, slot, steps, discount, filled, inputs, next_inputs,
+            actions, rewards, discounts,
         )  # fmt: skip
-        slots[filled] = slot
-        mass[filled] = tree[leaves + slot]
+        slots[filled] = leaf
+        mass[filled] = tree[leaves + leaf]
         filled += 1
         if filled == actions.size:
             break
