@@ -97,13 +97,19 @@ class Learner:
     def _corrected(self, batch: Batch, learned: Coefficient, has_bar: bool) -> bool:
         parameters, cotangents = self.parameters, self.targets.cotangents
         moves = self.targets.counts[LEARNING] > 0
-        apart = has_bar and not np.array_equal(cotangents[REFERENCE], cotangents[GRADIENT])
+        apart = False
+        if (
+            has_bar
+        ):  # the gradient of the loss is there anyway: what is missing is 0 in the states where c̄ is as good as c
+            cotangents[REFERENCE] -= cotangents[GRADIENT]
+            apart = bool(cotangents[REFERENCE].any())
         rows = (GRADIENT, *((CHANGE,) if moves else ()), *((REFERENCE,) if apart else ()))
         wanted = cotangents[: len(rows)] if rows == tuple(range(len(rows))) else cotangents[list(rows)]
         self.engine.gradients(batch.action, wanted, rows)
         if learned.share > 0:
-            row = REFERENCE if apart else GRADIENT
-            self.derivative = parameters.dot(parameters.gradients[row], parameters.trace)
+            self.derivative = parameters.dot(parameters.gradients[GRADIENT], parameters.trace)
+            if apart:
+                self.derivative += parameters.dot(parameters.gradients[REFERENCE], parameters.trace)
             learned.descend(self.derivative)
         if moves:
             finite = parameters.step_and_trace(learned.decay if learned.share > 0 else 0.0)

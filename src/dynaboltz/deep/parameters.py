@@ -17,7 +17,7 @@ from dynaboltz.errors import UserError
 from dynaboltz.storage import Weights
 
 GRADIENT, CHANGE, REFERENCE = 0, 1, 2
-"""Rows of ``gradients``: of the loss; −d(gradient)/dψ; of the meta-objective where that is not the loss."""
+"""Rows of ``gradients``: of the loss; −d(gradient)/dψ; of the meta-objective less that of the loss."""
 
 
 class Parameters(ABC):

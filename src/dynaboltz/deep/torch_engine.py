@@ -65,9 +65,12 @@ class TorchEngine(Engine):
         self._few = {name: network(getattr(p, name), dtype)[0] for name in names} if not custom else self._many
         self._learner, self._leaves = network(p.online, rounds, learns=True)
         gradients = torch.from_numpy(p.gradients) if isinstance(p.gradients, np.ndarray) else p.gradients
+        self._gradient_rows = gradients
         self._gradients = [list(layout.views(row).values()) for row in gradients]
         self._cotangents = torch.zeros((config.batch_size, spec.n_actions), dtype=dtype)
         self._rows = np.arange(config.batch_size)
+        self._compacts = custom is not None or bool(architecture and architecture.convolutions)
+        self._inputs: Tensor | None = None
         self._q: Tensor | None = None
 
     def values(self, inputs: np.ndarray, weights: str = "online") -> np.ndarray:
@@ -80,22 +83,37 @@ class TorchEngine(Engine):
     def forward(self, inputs: np.ndarray) -> np.ndarray:
         """Action values, whose graph is kept for one call of :meth:`gradients`."""
         self._set_threads()
-        self._q = self._learner(self._put(inputs))
+        self._inputs = self._put(inputs)
+        self._q = self._learner(self._inputs)
         return self._host(self._q.detach())
 
     def gradients(self, actions: np.ndarray, cotangents: np.ndarray, rows: tuple[int, ...]) -> None:
-        """One pass backward for each row."""
+        """One pass backward for each row; for a row that is mostly 0, forward and backward of the others alone."""
         assert self._q is not None
         self._set_threads()
-        at = self._cotangents.numpy()
+        some = [np.flatnonzero(row) for row in cotangents]
+        whole = [not (self._compacts and 2 * len(live) <= len(actions)) for live in some]
         for i, row in enumerate(rows):
-            self._cotangents.zero_()
-            at[self._rows, actions] = cotangents[i]
-            found = torch.autograd.grad(
-                self._q, self._leaves, self._cotangents.to(self.device), retain_graph=i + 1 < len(rows)
-            )
-            torch._foreach_copy_(self._gradients[row], found)
-        self._q = None
+            if whole[i]:
+                self._backward(self._q, self._rows, actions, cotangents[i], row, keep=any(whole[i + 1 :]))
+        for i, row in enumerate(rows):
+            if not whole[i]:
+                assert self._inputs is not None
+                live = some[i]
+                if len(live):
+                    q = self._learner(self._inputs[torch.from_numpy(live).to(self.device)])
+                    self._backward(q, self._rows[: len(live)], actions[live], cotangents[i, live], row, keep=False)
+                else:
+                    self._gradient_rows[row].zero_()
+        self._q = self._inputs = None
+
+    def _backward(
+        self, q: Tensor, rows: np.ndarray, actions: np.ndarray, cotangents: np.ndarray, row: int, *, keep: bool
+    ) -> None:
+        into = self._cotangents[: len(q)].zero_()
+        into.numpy()[rows, actions] = cotangents
+        found = torch.autograd.grad(q, self._leaves, into.to(self.device), retain_graph=keep)
+        torch._foreach_copy_(self._gradients[row], found)
 
     def _put(self, inputs: np.ndarray) -> Tensor:
         tensor = torch.from_numpy(inputs)
