@@ -11,7 +11,7 @@ JOBS ?= 2
 READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup test lint types reproduce bench bench-planning peers faults clean
+.PHONY: help setup test lint types reproduce bench bench-planning bench-tabular peers faults clean
 
 help:  ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 20
@@ -48,6 +48,9 @@ bench: $(READY)  ## operator throughput beside this machine's limits
 bench-planning: $(READY)  ## sweeps beside the memory bandwidth, and solvers beside their peers
 	@$(BIN)/python benchmarks/planning.py $(if $(PEERS),--peers $(PEERS))
 
+bench-tabular: $(READY)  ## tabular steps per second beside a C loop, JAX and a NumPy table
+	@$(BIN)/python benchmarks/tabular.py
+
 peers: $(READY)  ## make .venv-peers/ with the solvers that bench-planning compares with
 	@$(PYTHON) -m venv .venv-peers
 	@.venv-peers/bin/python -m pip install --quiet --disable-pip-version-check quantecon mdpsolver pymdptoolbox
@@ -55,6 +58,7 @@ peers: $(READY)  ## make .venv-peers/ with the solvers that bench-planning compa
 faults: $(READY)  ## the full counts: precision of the operators, certificates, resumed solves, saves that are killed
 	@$(BIN)/python benchmarks/faults_operators.py
 	@$(BIN)/python benchmarks/faults_planning.py
+	@$(BIN)/python benchmarks/faults_tabular.py
 	@$(BIN)/python benchmarks/faults_runs.py
 	@$(BIN)/python benchmarks/faults_storage.py
 	@$(BIN)/python benchmarks/faults_envs.py

@@ -124,7 +124,8 @@ def test_learn_takes_gymnasium_ids_with_a_table(capsys: pytest.CaptureFixture[st
     (["chain", "--out", "/nowhere/learned.npz"], "its folder does not exist"),
     (["chain", "--resume"], "--resume goes on from a folder"),
     (["chain", "--checkpoint", "/proc/nothing"], "cannot write into the folder"),
-    (["two_cycle", "--agent", "soft_q", "--summary", "log_sum_exp(beta=1e-307)", "--discount", "1", "--step-size", "1"], "Q diverged"),
+    (["two_cycle", "--agent", "soft_q", "--summary", "log_sum_exp(beta=1e-307)", "--step-size", "1", "--discount", "1"],
+     "Q diverged"),
 ])  # fmt: skip
 def test_learn_refuses_in_words(arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
     code = main(["learn", *arguments])
