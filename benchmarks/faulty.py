@@ -6,6 +6,7 @@ import contextlib
 import math
 import mmap
 import os
+import signal
 import struct
 import sys
 import time
@@ -98,6 +99,7 @@ def forked(work: Callable[[], Any], folder: Path, *, kill_after: float = math.in
     if pid == 0:
         code = 1
         try:
+            signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
             handle = os.open(said, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
             os.dup2(handle, 1)
             os.dup2(handle, 2)
