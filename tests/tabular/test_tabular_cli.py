@@ -15,13 +15,13 @@ from dynaboltz.cli.learn import table
 from dynaboltz.mdp import build_world
 from dynaboltz.tabular import agent, learn
 
-QUICK = ["chain(states=4)", "--seeds", "3", "--episodes", "20"]
+QUICK = ["grid(rows=2, cols=2)", "--seeds", "3", "--episodes", "20"]
 
 
 def test_learn_prints_the_question_and_a_table_with_intervals(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["learn", *QUICK]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0] == "chain(states=4): 4 states, 2 actions"
+    assert lines[0] == "grid(rows=2, cols=2): 4 states, 4 actions"
     assert "q_learning with boltzmann(beta=power(2)), γ = 0.9, α = constant(0.1), ε = constant(0.1)" in lines[1]
     assert lines[2].startswith("3 seeds × 20 episodes: ")
     assert lines[4].split() == ["episodes", "steps", "of", "an", "episode", "return", "of", "an", "episode"]
@@ -32,7 +32,7 @@ def test_learn_prints_the_question_and_a_table_with_intervals(capsys: pytest.Cap
 def test_learn_prints_json_that_agrees_with_the_library(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["learn", *QUICK, "--agent", "sarsa", "--epsilon", "0.3", "--root", "7", "--json"]) == 0
     printed = json.loads(capsys.readouterr().out)
-    found = learn(build_world("chain(states=4)"), agent("sarsa", episodes=20, epsilon=0.3), seeds=3, root=7)
+    found = learn(build_world("grid(rows=2, cols=2)"), agent("sarsa", episodes=20, epsilon=0.3), seeds=3, root=7)
     assert printed["digest"] == found.digest()
     assert printed["steps"] == found.steps.sum()
     assert printed["periods"][0]["steps"]["mean"] == found.steps[:, :2].mean()
@@ -40,7 +40,7 @@ def test_learn_prints_json_that_agrees_with_the_library(capsys: pytest.CaptureFi
 
 
 def test_table_splits_the_episodes_and_covers_each_once() -> None:
-    found = learn(build_world("chain(states=4)"), agent("dbs", episodes=23), seeds=2)
+    found = learn(build_world("grid(rows=2, cols=2)"), agent("dbs", episodes=23), seeds=2)
     spans = [row["episodes"] for row in table(found)]
     assert spans[0][0] == 1
     assert spans[-1][1] == 23
@@ -48,7 +48,7 @@ def test_table_splits_the_episodes_and_covers_each_once() -> None:
 
 
 def test_learn_of_one_seed_has_no_intervals(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["learn", "chain(states=4)", "--seeds", "1", "--episodes", "5"]) == 0
+    assert main(["learn", "grid(rows=2, cols=2)", "--seeds", "1", "--episodes", "5"]) == 0
     out = capsys.readouterr().out
     assert "[" not in out
     assert out.splitlines()[-1] == "one seed: no intervals"
@@ -59,7 +59,7 @@ def test_learn_writes_npz_without_pickle(tmp_path: Path, capsys: pytest.CaptureF
     assert main(["learn", *QUICK, "--out", str(target)]) == 0
     assert f"written to {target}" in capsys.readouterr().out
     with np.load(target, allow_pickle=False) as archive:
-        assert archive["q"].shape == (3, 4, 2)
+        assert archive["q"].shape == (3, 4, 4)
         assert archive["policy"][:, -1].tolist() == [-1, -1, -1]
         assert json.loads(archive["meta"].tobytes())["config"]["rule"] == "q_learning"
 
@@ -124,7 +124,7 @@ def test_learn_takes_gymnasium_ids_with_a_table(capsys: pytest.CaptureFixture[st
     (["chain", "--out", "/nowhere/learned.npz"], "its folder does not exist"),
     (["chain", "--resume"], "--resume goes on from a folder"),
     (["chain", "--checkpoint", "/proc/nothing"], "cannot write into the folder"),
-    (["two_cycle", "--agent", "soft_q", "--summary", "log_sum_exp(beta=1e-307)", "--step-size", "1", "--discount", "1"],
+    (["pgq_grid", "--agent", "soft_q", "--summary", "log_sum_exp(beta=1e-307)", "--step-size", "1", "--discount", "1"],
      "Q diverged"),
 ])  # fmt: skip
 def test_learn_refuses_in_words(arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -18,7 +18,7 @@ from dynaboltz.summaries import Dynamic
 from dynaboltz.tabular import AGENTS, DivergedError, Learning, TableAgent, agent, learn
 from dynaboltz.tabular.state import Shape
 
-CHAIN = build_world("chain(states=4)")
+GRID = build_world("grid(rows=2, cols=2)")
 
 
 @pytest.mark.parametrize(("changes", "message"), [
@@ -76,25 +76,25 @@ def test_wrong_agent_is_refused(changes: dict[str, Any], message: str) -> None:
     ({"checkpoint_seconds": -1}, "checkpoint_seconds must be"),
     ({"resume": True}, "pass checkpoint=folder too"),
     ({"marks": [5]}, "belong together"),
-    ({"optimum": np.zeros((4, 2))}, "belong together"),
-    ({"optimum": np.zeros((3, 2)), "marks": [1]}, r"shape \(4, 2\)"),
-    ({"optimum": np.full((4, 2), math.nan), "marks": [1]}, "optimum must be finite, got nan at state 0, action 0"),
-    ({"optimum": np.zeros((4, 2)), "marks": [2, 2]}, "marks must rise"),
-    ({"optimum": np.zeros((4, 2)), "marks": [0]}, "a mark must be"),
-    ({"optimum": np.zeros((4, 2)), "marks": 7}, "marks must be a list"),
-    ({"optimum": np.zeros((4, 2)), "marks": [1], "stop_error": -1}, "stop_error must be"),
+    ({"optimum": np.zeros((4, 4))}, "belong together"),
+    ({"optimum": np.zeros((3, 2)), "marks": [1]}, r"shape \(4, 4\)"),
+    ({"optimum": np.full((4, 4), math.nan), "marks": [1]}, "optimum must be finite, got nan at state 0, action 0"),
+    ({"optimum": np.zeros((4, 4)), "marks": [2, 2]}, "marks must rise"),
+    ({"optimum": np.zeros((4, 4)), "marks": [0]}, "a mark must be"),
+    ({"optimum": np.zeros((4, 4)), "marks": 7}, "marks must be a list"),
+    ({"optimum": np.zeros((4, 4)), "marks": [1], "stop_error": -1}, "stop_error must be"),
     ({"stop_error": 0.1}, "stop_error must be"),
-    ({"config": agent("g_learning", prior=(1, 1, 1))}, "prior has 3 numbers, and the world has 2 actions"),
+    ({"config": agent("g_learning", prior=(1, 1, 1))}, "prior has 3 numbers, and the world has 4 actions"),
     ({"config": "dbs"}, "expected a Learning"),
     ({"config": agent("dbs", summary="boltzmann(beta=linear(-1, start=3))")}, "at least 0; linear.* is -1 at t = 4"),
     ({"config": agent("soft_q", summary="log_sum_exp(beta=linear(1, start=-1))")}, "above 0; .* is 0 at t = 1"),
     ({"config": agent("q", epsilon="linear(1)", episodes=5)}, "epsilon must be from 0 to 1; .* is 2 at t = 2"),
-    ({"config": agent("dbs", episodes=10**9)}, "take fewer seeds at a time|values by this clock"),
+    ({"config": agent("dbs", episodes=10**12)}, "take fewer seeds at a time"),
     ({"world": "chain"}, "world must be an MDP or a function"),
-    ({"world": build_world("chain(states=4)").grid}, "world must be an MDP or a function"),
+    ({"world": GRID.grid}, "world must be an MDP or a function"),
 ])  # fmt: skip
 def test_wrong_question_is_refused(arguments: dict[str, Any], message: str) -> None:
-    given: dict[str, Any] = {"world": CHAIN, "config": agent("dbs", episodes=10), **arguments}
+    given: dict[str, Any] = {"world": GRID, "config": agent("dbs", episodes=10), **arguments}
     with pytest.raises(UserError, match=message):
         learn(given.pop("world"), given.pop("config"), **given)
 
@@ -132,19 +132,22 @@ def test_names_of_agents_and_fields_are_suggested() -> None:
 def test_value_that_grows_beyond_every_number_is_reported_with_its_place(threads: int, tmp_path: Path) -> None:
     config = agent("soft_q", summary="log_sum_exp(beta=1e-307)", discount=1.0, step_size=1.0)
     question: dict[str, Any] = {"seeds": [8, 9], "threads": threads, "checkpoint": tmp_path}
-    with pytest.raises(DivergedError, match=r"seed [89], episode \d+, step \d+: Q\(state \d, action [01]\) became inf"):
-        learn(CHAIN, config, **question)
+    with pytest.raises(DivergedError, match=r"seed [89], episode \d+, step \d+: Q\(state \d, action \d\) became inf"):
+        learn(GRID, config, **question)
     assert not list(tmp_path.glob("ckpt-*"))  # what is not finite is not kept
 
 
 def test_value_that_diverges_step_by_step_is_reported_too() -> None:
-    stepped = TableAgent(agent("q", step_size=1.0, discount=1.0), Shape.plain(states=1, actions=1), seed=4)
+    stepped = TableAgent(agent("q", step_size=1.0, discount=1.0), Shape.plain(states=1, actions=4), seed=4)
     stepped.begin(0)
-    stepped.act()
-    stepped.observe(1.7e308, 0, terminated=False)
-    stepped.act()
-    with pytest.raises(DivergedError, match=r"seed 4, episode 1, step 2: Q\(state 0, action 0\) became inf"):
-        stepped.observe(1.7e308, 0, terminated=False)
+
+    def play() -> None:
+        for _ in range(50):
+            stepped.act()
+            stepped.observe(1.7e308, 0, terminated=False)
+
+    with pytest.raises(DivergedError, match=r"seed 4, episode 1, step \d+: Q\(state 0, action \d\) became inf"):
+        play()
 
 
 @pytest.mark.parametrize("name", AGENTS)

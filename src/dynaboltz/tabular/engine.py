@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
@@ -92,7 +93,7 @@ def learn(
         "world": states.fingerprint(model) if model is not None else worlds.name,  # type: ignore[union-attr]
         **{name: str(value) for name, value in config.as_dict().items()},
         "seeds": repr(chosen), "root": str(base), "marks": repr(stops.tolist()), "stop_error": repr(stop_error),
-        "optimum": "none" if wanted is None else wanted.tobytes().hex()[:4096],
+        "optimum": "none" if wanted is None else hashlib.sha256(wanted.tobytes()).hexdigest(),
     }  # fmt: skip
     arrays = states.fresh(config, shape, chosen, base, stops.size)
     session = Session(

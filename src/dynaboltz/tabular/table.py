@@ -27,7 +27,7 @@ class TableAgent:
         arrays: the state of seeds to work on, for who keeps it; a fresh one by default.
         place: the seed's place in ``arrays``.
 
-    >>> learner = TableAgent(Learning(epsilon=0, initial=1.0), Shape.plain(states=2, actions=3), seed=7)
+    >>> learner = TableAgent(Learning(epsilon=0, initial=1.0), Shape.plain(states=2, actions=4), seed=7)
     >>> learner.begin(0)
     >>> action = learner.act()
     >>> learner.observe(5.0, 1, terminated=True)
