@@ -5,8 +5,9 @@ from __future__ import annotations
 import hashlib
 import os
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -124,19 +125,20 @@ def _compiled(session: Session, model: MDP, threads: int, keeper: Keeper) -> Non
         return first, last
 
     ready: deque[tuple[int, int]] = deque(_blocks(session, clocks.window, threads))
-    for block in _worked(ready, advance, threads, keeper):
-        status = run.counters[slice(*block), layout.STATUS]
-        if (status == layout.DIVERGED).any():
-            place = block[0] + int((status == layout.DIVERGED).argmax())
-            raise diverged(config, shape, session.seeds[place], run.counters[place], run.q[place])
-        if (status == layout.RUNNING).any():
-            ready.append(block)
-        session.notify()
+    with closing(_worked(ready, advance, threads, keeper)) as blocks:  # closed: no thread is at work any more
+        for block in blocks:
+            status = run.counters[slice(*block), layout.STATUS]
+            if (status == layout.DIVERGED).any():
+                place = block[0] + int((status == layout.DIVERGED).argmax())
+                raise diverged(config, shape, session.seeds[place], run.counters[place], run.q[place])
+            if (status == layout.RUNNING).any():
+                ready.append(block)
+            session.notify()
 
 
 def _worked(
     ready: deque[tuple[int, int]], work: Callable[[int, int], tuple[int, int]], threads: int, keeper: Keeper
-) -> Iterator[tuple[int, int]]:
+) -> Generator[tuple[int, int], None, None]:
     """Work on the blocks that are ready until there are none; the caller makes them ready again."""
     if threads == 1 or len(ready) == 1:
         while ready and not keeper.asked:
