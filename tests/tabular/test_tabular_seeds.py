@@ -50,11 +50,15 @@ def test_seeds_and_roots_differ() -> None:
     assert not same(found, learn(WORLD, CONFIG, seeds=20, root=1))
 
 
-@pytest.mark.parametrize("window", [7, 1000])
-def test_learning_does_not_depend_on_the_windows_it_is_done_in(window: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = learn(WORLD, CONFIG, seeds=3)
+@pytest.mark.parametrize(("window", "seeds"), [(7, 3), (100, 40), (1000, 40)])
+def test_learning_does_not_depend_on_the_windows_it_is_done_in(
+    window: int, seeds: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With forty seeds several share a block, and some of them end long before the others."""
+    whole = learn(WORLD, CONFIG, seeds=seeds)
     monkeypatch.setattr(clocks, "WINDOW", window)
-    assert same(whole, learn(WORLD, CONFIG, seeds=3))
+    for threads in (1, 2):
+        assert same(whole, learn(WORLD, CONFIG, seeds=seeds, threads=threads))
 
 
 def test_carried_action_survives_the_border_of_a_window(monkeypatch: pytest.MonkeyPatch) -> None:

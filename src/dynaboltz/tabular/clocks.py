@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -28,6 +29,7 @@ class Clocks:
 
     config: Learning
     window: int = field(default_factory=lambda: WINDOW)
+    _lock: Lock = field(default_factory=Lock)
     _betas: dict[int, Floats] = field(default_factory=dict)
     _epsilons: dict[int, Floats] = field(default_factory=dict)
 
@@ -45,12 +47,14 @@ class Clocks:
     def at(self, total: int) -> dict[str, Any]:
         """The tables for the steps after ``total``, up to the end of the window that it is in, as fields of a plan."""
         offset = total // self.window * self.window
+        with self._lock:
+            betas, epsilons = self._beta_table(offset), self._epsilon_table(offset)
         return {
             "beta_clock": CLOCKS.index(self.clock),
-            "betas": self._beta_table(offset),
+            "betas": betas,
             "beta_offset": offset,
             "epsilon_clock": int(self.config.epsilon_clock == "step"),
-            "epsilons": self._epsilon_table(offset),
+            "epsilons": epsilons,
             "epsilon_offset": offset,
         }
 

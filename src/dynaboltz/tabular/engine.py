@@ -119,7 +119,8 @@ def _compiled(session: Session, model: MDP, threads: int, keeper: Keeper) -> Non
     run = Run(*(session.arrays[name] for name in states.ARRAYS))
 
     def advance(first: int, last: int) -> tuple[int, int]:
-        total = int(run.counters[first, layout.TOTAL])
+        counters = run.counters[first:last]
+        total = int(counters[counters[:, layout.STATUS] == layout.RUNNING, layout.TOTAL].min())  # all in one window
         plan = states.plan_of(config, clocks, total, session.optimum, session.marks, session.stop_error)
         kernels.advance(form, world, plan, run, first, last, plan.beta_offset + clocks.window)
         return first, last
