@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from dynaboltz.errors import UserError
 from dynaboltz.runs import RunConfig
 from dynaboltz.storage import Asked, graceful, locked
 from dynaboltz.studies.cost import BASE_BYTES, Sizes
@@ -154,8 +155,14 @@ class Driver:
         """Submit as many as there is room for, in their order."""
         now = time.monotonic()
         waiting = deque(task for task in self.tasks if task.state == "waiting" and task.not_before <= now)
-        while waiting and self._room(waiting[0]):
-            self._submit(waiting.popleft())
+        while waiting:
+            try:
+                if not self._room(waiting[0]):
+                    return
+                self._submit(waiting[0])
+            except UserError as fault:  # no such environment, or more memory than any machine has
+                self._fail(waiting[0], str(fault), fault.exit_code)
+            waiting.popleft()
 
     def _room(self, task: Task) -> bool:
         running = [one for one in self.tasks if one.state == "running"]
