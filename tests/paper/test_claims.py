@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import json
-from functools import cache
+from collections.abc import Callable
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from dynaboltz.paper import CLAIMS
@@ -15,23 +14,18 @@ from dynaboltz.paper.page import write_page
 from dynaboltz.paper.reproduce import run
 
 
-@cache
-def evidence(name: str, seed: int = 1) -> Evidence:
-    return CLAIMS[name].quick(np.random.default_rng(seed))
-
-
 @pytest.mark.parametrize("name", CLAIMS)
-def test_claim_s_own_statements_are_all_true(name: str) -> None:
+def test_claim_s_own_statements_are_all_true(name: str, evidence: Callable[[str], Evidence]) -> None:
     assert [check.fact for check in evidence(name).checks if check.of == "ours" and not check.true] == []
 
 
 @pytest.mark.parametrize("name", CLAIMS)
-def test_claim_checks_a_statement_of_the_paper(name: str) -> None:
+def test_claim_checks_a_statement_of_the_paper(name: str, evidence: Callable[[str], Evidence]) -> None:
     assert any(check.of == "paper" for check in evidence(name).checks)
 
 
 @pytest.mark.parametrize("name", CLAIMS)
-def test_claim_s_tables_are_rectangular(name: str) -> None:
+def test_claim_s_tables_are_rectangular(name: str, evidence: Callable[[str], Evidence]) -> None:
     for table in evidence(name).tables:
         assert {len(row) for row in table.rows} == {len(table.header)}
 
@@ -46,6 +40,11 @@ def test_verdict_holds_if_all_of_the_paper_s_statements_do() -> None:
 
 def test_verdict_is_a_correction_if_ours_replaces_what_fails() -> None:
     assert judged(("paper", False), ("ours", True)) is Verdict.CORRECTED
+
+
+def test_verdict_does_not_turn_on_what_is_beside_the_claim() -> None:
+    assert judged(("paper", True), ("aside", False)) is Verdict.HOLDS
+    assert judged(("paper", False), ("aside", True)) is Verdict.DOES_NOT_FOLLOW
 
 
 def test_verdict_without_a_correction_is_that_it_does_not_follow() -> None:

@@ -4,16 +4,23 @@ Adding a claim is a module with a :class:`~dynaboltz.paper.claim.Claim` and a li
 """
 
 from dynaboltz.paper import (
+    algorithm_1,
+    appendix_q_learning,
     atari_scores,
     atari_table,
     beta_range,
     corollary,
     figure_bound,
     figure_gridworld,
+    figure_q_learning,
+    overestimation,
     proposition_1,
     proposition_2,
+    sample_complexity,
+    settings_map,
     theorem_1,
     theorem_2,
+    theorem_3,
     theorem_4,
 )
 from dynaboltz.paper.claim import Claim
@@ -34,6 +41,13 @@ CLAIMS: dict[str, Claim] = {
         figure_gridworld.RATE,
         proposition_2.CLAIM,
         theorem_4.CLAIM,
+        algorithm_1.CLAIM,
+        theorem_3.CLAIM,
+        overestimation.CLAIM,
+        figure_q_learning.CLAIM,
+        appendix_q_learning.CLAIM,
+        settings_map.CLAIM,
+        sample_complexity.CLAIM,
         atari_scores.MEDIANS,
         atari_scores.WINS,
         atari_table.RELATIVE,

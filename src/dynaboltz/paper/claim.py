@@ -29,7 +29,7 @@ class Check:
     """A sentence that is true or false; written so that True is what the claim, or our correction, says."""
     true: bool
     of: str = "paper"
-    """Whose statement it is: "paper" or "ours"."""
+    """Whose statement it is: "paper", "ours", or "aside" for a fact of ours that replaces none of the paper's."""
     detail: str = ""
     """The number behind it."""
 
@@ -84,3 +84,10 @@ class Claim:
     """Runs the test with its own stream of random numbers."""
     full: Callable[[np.random.Generator], Evidence] | None = None
     """The same test at a larger size, for a claim that has one: ``--full``."""
+    small: Callable[[np.random.Generator], Evidence] | None = None
+    """The same test in seconds and to the same verdict, for a claim that needs minutes: what the tests run."""
+
+    @property
+    def quick(self) -> Callable[[np.random.Generator], Evidence]:
+        """The smallest test there is."""
+        return self.small or self.test
