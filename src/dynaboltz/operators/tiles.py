@@ -11,11 +11,16 @@ from typing import Any
 import numpy as np
 from llvmlite import ir
 from numba import types
+from numba.core import cgutils
 
 from dynaboltz.operators import lanes
 
 _GATHERED = 2
 """Up to so many actions beyond whole blocks are gathered: cheaper than a block that is mostly done already."""
+
+
+_AHEAD = np.uintp(2)
+"""Tiles between what is read and what is asked for."""
 
 
 @lanes.primitive
@@ -75,6 +80,21 @@ def transpose(
     return types.void(source, start, stride, target, offset, target_stride, like), code
 
 
+@lanes.primitive
+def _prefetch(typing: Any, source: Any, index: Any) -> Any:  # noqa: ARG001
+    """Ask for the cache line of ``source[index]``, which may lie beyond the end."""
+
+    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        byte, flag = ir.IntType(8).as_pointer(), ir.IntType(32)
+        kind = ir.FunctionType(ir.VoidType(), [byte, flag, flag, flag])
+        symbol = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
+        address = builder.gep(lanes.data_of(context, builder, signature.args[0], args[0]), [args[1]])
+        builder.call(symbol, [builder.bitcast(address, byte), *(ir.Constant(flag, k) for k in (0, 3, 1))])
+        return context.get_dummy_value()
+
+    return types.void(source, index), code
+
+
 def _split(m: int) -> Any:
     @lanes.primitive
     def split(typing: Any, source: Any, start: Any, target: Any, like: Any) -> Any:  # noqa: ARG001
@@ -125,6 +145,8 @@ def fill(q: Any, start: Any, m: Any, like: Any, tile: Any) -> None:
 @lanes.inlined
 def _fill_any(q: Any, start: Any, actions: Any, like: Any, tile: Any) -> None:
     step = lanes.width(like)
+    for a in range(actions):  # blocks jump from row to row, which hides the stream from the hardware
+        _prefetch(q, start + (_AHEAD * actions + np.uintp(a)) * step)
     blocks = actions // step
     for b in range(blocks):
         action = np.uintp(b) * step
