@@ -41,14 +41,14 @@ def _strided(typing: Any, array: Any, start: Any, stride: Any, like: Any) -> Any
 
 @lanes.primitive
 def transpose(
-    typing: Any,
+    typing: Any,  # noqa: ARG001
     source: Any,
     start: Any,
     stride: Any,
     target: Any,
     offset: Any,
     target_stride: Any,
-    like: Any,  # noqa: ARG001
+    like: Any,
 ) -> Any:
     """Write a width × width block of ``source`` transposed to ``target[offset:]``; either's rows are a stride apart.
 
