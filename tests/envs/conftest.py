@@ -10,7 +10,9 @@ import pytest
 
 MODULE = '''
 import os
+import sys
 import time
+import cloudpickle
 import numpy as np
 import gymnasium as gym
 from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv
@@ -125,7 +127,9 @@ def same():
 def vector(num_envs, mode="SAME_STEP", workers=False, fault="", at=4, shared_memory=True):
     made = [lambda fault=fault if index == 1 else "": Own(fault, at) for index in range(num_envs)]
     if workers:
-        return AsyncVectorEnv(made, autoreset_mode=AutoresetMode[mode], shared_memory=shared_memory)
+        # Started anew and not forked, as other tests leave threads behind; what they make is sent to them whole.
+        cloudpickle.register_pickle_by_value(sys.modules[__name__])
+        return AsyncVectorEnv(made, autoreset_mode=AutoresetMode[mode], shared_memory=shared_memory, context="spawn")
     return SyncVectorEnv(made, autoreset_mode=AutoresetMode[mode])
 
 

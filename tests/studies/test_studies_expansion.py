@@ -121,6 +121,7 @@ def test_seeds_that_are_no_seeds_are_refused(value: Any) -> None:
 
 
 SHIPPED = {
+    "breakout": 2 * 3,
     "classic": 2 * 7 * 5,
     "minatar": 5 * 7 * 5,
     "paper-atari": 49 * 3 * 3,

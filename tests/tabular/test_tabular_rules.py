@@ -174,7 +174,9 @@ def compare(world: str, c: Learning, value: Value) -> None:
             assert (found.q[place] == expected["q"]).all()
 
 
-@pytest.mark.parametrize(("rule", "value", "changes"), CASES, ids=lambda part: getattr(part, "__name__", str(part))[:60])
+@pytest.mark.parametrize(
+    ("rule", "value", "changes"), CASES, ids=lambda part: getattr(part, "__name__", str(part))[:60]
+)
 def test_rule_makes_the_choices_and_the_numbers_of_ten_plain_lines(
     rule: str, value: Value, changes: dict[str, Any]
 ) -> None:
