@@ -13,7 +13,7 @@ SOURCE = Path(__file__).parents[1] / "src" / "dynaboltz"
 
 ORDER = (
     "errors", "scalars", "files", "archive", "storage", "text", "operators", "schedules", "summaries", "theory", "mdp",
-    "planning", "tabular", "envs", "deep", "runs", "studies", "reports", "paper", "cli",
+    "planning", "tabular", "envs", "deep", "runs", "studies", "reports", "watch", "paper", "cli",
 )  # fmt: skip
 """Each layer may import those before it and itself."""
 
@@ -39,6 +39,7 @@ MAY_IMPORT_AT_TOP = {
     "cli/mdp.py": {"tyro"},
     "cli/play.py": {"tyro"},
     "cli/show.py": {"tyro"},
+    "cli/study.py": {"tyro"},
     "cli/solve.py": {"tyro"},
     "planning/kernels.py": {"numba"},
     "tabular/compiled.py": {"numba"},
@@ -52,6 +53,7 @@ MAY_IMPORT_AT_TOP = {
     "cli/reproduce.py": {"tyro"},
     "cli/resume.py": {"tyro"},
     "cli/train.py": {"tyro"},
+    "cli/watch.py": {"tyro"},
 }
 
 FILES = sorted(SOURCE.rglob("*.py"))

@@ -25,7 +25,9 @@ usage: dynaboltz COMMAND [OPTIONS]
   train      an agent, from a preset or a file of settings; what was begun goes on
   resume     a run that was interrupted, to the same bits as without the interruption
   evaluate   a run's weights, by episodes that its training never saw
+  watch      a run as a live page on this machine: curves, speed, the agent playing
   play       watch an environment and an agent: in the terminal, in a window, as a video
+  study      a grid of runs, on this machine or a cluster; what is done stays done
   report     runs compared: tables, curves and one page; unfinished runs are welcome
   reproduce  the paper's claims: numbers, figures and the verdict of each
   doctor     what is installed, what is missing and the command that installs it

@@ -1,4 +1,4 @@
-"""A headless Chromium, driven over its DevTools pipe, with the network off; tests skip where it is not installed."""
+"""A headless Chromium, driven over its DevTools pipe; tests skip where it is not installed."""
 
 from __future__ import annotations
 
@@ -55,7 +55,6 @@ class Browser:
         self._session = self("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
         for domain in ("Page", "Runtime", "Log", "Network"):
             self(f"{domain}.enable")
-        self("Network.emulateNetworkConditions", offline=True, latency=0, downloadThroughput=0, uploadThroughput=0)
 
     def __enter__(self) -> Self:
         return self
@@ -83,9 +82,9 @@ class Browser:
         return result
 
     def open(
-        self, page: Path, *, width: int = 1100, height: int = 900, dark: bool = False, print_: bool = False
+        self, page: Path | str, *, width: int = 1100, height: int = 900, dark: bool = False, print_: bool = False
     ) -> None:
-        """Load a file at a size and wait until it has loaded."""
+        """Load a file, with the network off, or an address at a size, and wait until it has loaded."""
         self.events.clear()
         phone = width < 600
         self("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=phone)
@@ -93,7 +92,10 @@ class Browser:
             "Emulation.setEmulatedMedia", media="print" if print_ else "",
             features=[{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}],
         )  # fmt: skip
-        self("Page.navigate", url=page.resolve().as_uri())
+        file = page.resolve().as_uri() if isinstance(page, Path) else ""
+        offline = bool(file)
+        self("Network.emulateNetworkConditions", offline=offline, latency=0, downloadThroughput=-1, uploadThroughput=-1)
+        self("Page.navigate", url=file or page)
         while not any(event.get("method") == "Page.loadEventFired" for event in self.events):
             self.events.append(self._read())
 
