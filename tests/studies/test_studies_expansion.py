@@ -124,6 +124,7 @@ SHIPPED = {
     "breakout": 2 * 3,
     "classic": 2 * 7 * 5,
     "minatar": 5 * 7 * 5,
+    "minatar-clock": 5 * 5 * 3,
     "paper-atari": 49 * 3 * 3,
     "six-curves": 6 * 3 * 3,
     "seaquest-c": 21,
