@@ -27,7 +27,8 @@ class Check:
 
     fact: str
     """A sentence that is true or false; written so that True is what the claim, or our correction, says."""
-    true: bool
+    true: bool | None
+    """None where it takes more than this machine has: the evidence then names the command that would tell."""
     of: str = "paper"
     """Whose statement it is: "paper", "ours", or "aside" for a fact of ours that replaces none of the paper's."""
     detail: str = ""
@@ -55,12 +56,25 @@ class Evidence:
     figures: Sequence[Figure] = ()
     numbers: Mapping[str, Any] = field(default_factory=dict)
     """Everything that was computed, for the JSON file."""
+    command: str = ""
+    """What a cluster runs to decide the checks that are open here."""
+
+    def __post_init__(self) -> None:
+        untold = [check.fact for check in self.checks if check.true is None]
+        if bool(untold) != bool(self.command):
+            raise ValueError(f"open checks {untold} and the command that decides them {self.command!r} go together")
+        if any(check.of == "ours" for check in self.checks if check.true is None):
+            raise ValueError(f"a statement of ours is measured or not made, got open {untold}")
 
     @property
     def verdict(self) -> Verdict:
-        """Holds if all of the paper's statements do; with a correction if ours replace those that do not."""
-        if all(check.true for check in self.checks if check.of == "paper"):
-            return Verdict.HOLDS
+        """Holds if all of the paper's statements do; with a correction if ours replace those that do not.
+
+        Out of reach if none of those that were tested fails and some were not.
+        """
+        paper = [check.true for check in self.checks if check.of == "paper"]
+        if False not in paper:
+            return Verdict.OUT_OF_REACH if None in paper else Verdict.HOLDS
         ours = [check.true for check in self.checks if check.of == "ours"]
         return Verdict.CORRECTED if ours and all(ours) else Verdict.DOES_NOT_FOLLOW
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from dynaboltz.paper.claim import Check, Claim, Evidence, Table
-from dynaboltz.paper.meta_truth import Truth, torch_or_missing
+from dynaboltz.paper.meta_truth import Truth, one_thread
 from dynaboltz.reports.figures import Figure, canvas
 from dynaboltz.reports.statistics import share_interval
 
@@ -145,11 +145,11 @@ def measure_setting(name: str, rng: np.random.Generator, trials: int, batch_size
 
 def measure(rng: np.random.Generator, *, trials: int, batch_size: int = 32) -> Evidence:
     """Every form under every optimiser, on batches, and on single transitions as the paper writes them."""
-    torch_or_missing()
-    found = {name: measure_setting(name, rng, trials, batch_size) for name in SETTINGS}
-    single = measure_setting(PAPERS, rng, trials, 1)
+    with one_thread():
+        found = {name: measure_setting(name, rng, trials, batch_size) for name in SETTINGS}
+        single = measure_setting(PAPERS, rng, trials, 1)
     exact = {name: float(np.quantile(one.error("corrected"), 0.99)) for name, one in found.items()}
-    apart = float(np.quantile(np.concatenate([relative(one.differences, one.truth) for one in found.values()]), 0.9))
+    apart = np.concatenate([relative(one.differences, one.truth) for one in found.values()])
     printed = {name: float(np.median(one.error("as printed"))) for name, one in found.items()}
     right, of = found[PAPERS].agreement("as printed")
     alone, of_alone = single.agreement("as printed")
@@ -159,7 +159,7 @@ def measure(rng: np.random.Generator, *, trials: int, batch_size: int = 32) -> E
         finding=(
             "The printed term (B) takes the variance of the wrong sample: θ′ depends on c through the target of the sample "
             "that it learned from, not of the next one. Even under its own assumptions (plain gradient steps, ½ error²) its "
-            f"median relative error is {printed[PAPERS]:.0%} and its sign is right in {right / of:.0%} of batches; under DQN's "
+            f"median relative error is {printed[PAPERS]:.0%} and its sign is right in {right} of {of} batches; under DQN's "
             f"optimiser the error is {printed[DQNS]:.0%}. For a single transition it keeps the sign and multiplies the size by "
             "Var′/Var, a ratio of two unrelated states, and it is 0 where the next transition ends an episode. The closed form "
             "with the right sample, the clipping and the optimiser's own derivative is the derivative itself."
@@ -185,8 +185,9 @@ def measure(rng: np.random.Generator, *, trials: int, batch_size: int = 32) -> E
                 true=max(exact.values()) < CLOSE, detail=f"99 % of relative errors below {max(exact.values()):.1e}",
             ),
             Check(
-                fact="autograd and finite differences agree", of="ours", true=apart < 1e-4,
-                detail=f"90 % of relative differences below {apart:.1e}",
+                fact="finite differences agree with autograd to a millionth in nine trials of ten (the rest have a kink within the step)",
+                of="ours", true=float(np.quantile(apart, 0.9)) < CLOSE,
+                detail=f"{(apart < CLOSE).mean():.1%}; half of the relative differences below {np.median(apart):.1e}",
             ),
             Check(
                 fact="for a single transition the printed formula never has the wrong sign", of="aside",
@@ -264,5 +265,5 @@ CLAIM = Claim(
     equations={
         "Eq. chain, corrected": "dynaboltz.deep.meta.Coefficient",
     },
-    test=partial(measure, trials=120), full=partial(measure, trials=2000), small=partial(measure, trials=25),
+    test=partial(measure, trials=400), full=partial(measure, trials=4000), small=partial(measure, trials=25),
 )  # fmt: skip

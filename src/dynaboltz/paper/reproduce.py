@@ -80,6 +80,7 @@ def as_json(claim: Claim, evidence: Evidence, seed: int) -> str:
         "says": claim.says,
         "verdict": evidence.verdict,
         "finding": evidence.finding,
+        "command": evidence.command,
         "seed": seed,
         "settings": evidence.settings,
         "checks": [
