@@ -3,6 +3,7 @@
 For example:  dynaboltz study studies/classic.toml
               dynaboltz study studies/minatar.toml --dry-run
               dynaboltz study studies/minatar.toml --only env=minatar/breakout --only seed=0,1 --set steps=50000
+              dynaboltz study studies/minatar.toml --pack rows/minatar
               dynaboltz study studies/paper-atari.toml --on ray --option address=10.0.0.1:6379 --jobs 64
               dynaboltz study studies/paper-atari.toml --on slurm --option slurm_partition=gpu --option timeout_min=2880
 """
@@ -44,6 +45,8 @@ class Options:
     """Print the runs, what they cost and the memory they take, and stop."""
     calibrate: bool = False
     """With --dry-run: try each agent of unknown rate for a few seconds."""
+    pack: Path | None = None
+    """Put the finished runs, settings and compressed rows, into this folder, which report reads as well, and stop."""
     json: bool = False
     """Print JSON instead of text."""
 
@@ -60,6 +63,10 @@ def main(arguments: Sequence[str]) -> int:
     study = read_study(options.file, changes)
     configs = select(study.configs, options.only)
     place = Place(options.out, study.name)
+    if options.dry_run and options.pack is not None:
+        raise UserError("--dry-run and --pack are two different things; ask for one of them")
+    if options.pack is not None:
+        return put_together(options, study, configs, place)
     if options.dry_run:
         return plan(options, study, configs, place)
     return work(options, study, configs, place)
@@ -94,6 +101,28 @@ def work(options: Options, study: Any, configs: Sequence[Any], place: Any) -> in
         for task in failed:
             print(f"error: {label(task.config)}: {task.fault}", file=sys.stderr)
     return int(bool(failed))
+
+
+def put_together(options: Options, study: Any, configs: Sequence[Any], place: Any) -> int:
+    """Pack the finished runs and say what is left out."""
+    from dynaboltz.storage.memory import as_text
+    from dynaboltz.studies import label, pack
+
+    into = options.pack
+    assert into is not None
+    found = pack(configs, place, into)
+    if options.json:
+        left = [{"run": one.identity, "name": label(one)} for one in found.unfinished]
+        content = {"study": study.name, "folder": str(into), "runs": found.runs, "bytes": found.size}
+        print(json.dumps({**content, "others": found.others, "unfinished": left}, indent=2))
+        return 0
+    print(f"{found.runs} of {len(configs)} runs are finished and packed, {as_text(found.size)} → {into}")
+    if found.others:
+        print(f"{found.others} runs that were there before and are not among these stay")
+    if found.unfinished:
+        shown = ", ".join(label(one) for one in found.unfinished[:3])
+        print(f"not finished: {len(found.unfinished)} runs, {shown}{', …' if len(found.unfinished) > 3 else ''}")
+    return 0
 
 
 def check(options: Options, table: Any) -> None:

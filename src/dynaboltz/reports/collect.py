@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import gzip
+import io
 import json
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import zstandard
 from numpy.typing import NDArray
 
 from dynaboltz.errors import DynaboltzError, UserError
@@ -125,7 +127,7 @@ def _read(folder: Path, notes: list[str]) -> Run:
     episodes: list[tuple[float, float]] = []
     evaluations: list[tuple[float, float]] = []
     step, finished, error = 0, False, ""
-    for row in _rows(Home(folder), notes):
+    for row in rows_of(folder, notes):
         step = max(step, int(row["step"]))
         kind = row["kind"]
         if kind == "episode" and isinstance(row.get("return"), int | float):
@@ -146,13 +148,14 @@ def _series(points: Sequence[tuple[float, float]]) -> Series:
     return Series(table[:, 0], table[:, 1])
 
 
-def _rows(home: Home, notes: list[str]) -> Iterator[dict[str, Any]]:
-    """The rows of a run, plain or compressed, up to the first that is not whole."""
-    packed = home.rows.with_name(home.rows.name + ".gz")
-    path = home.rows if home.rows.is_file() or not packed.is_file() else packed
+def rows_of(folder: Path, notes: list[str]) -> Iterator[dict[str, Any]]:
+    """The rows of a run, plain or compressed, up to the first that is not whole, which is noted."""
+    plain = Home(folder).rows
+    packed = [path for path in (plain.with_name(plain.name + end) for end in READERS) if path.is_file()]
+    path = plain if plain.is_file() or not packed else packed[0]
     number = 0
     try:
-        with gzip.open(path) if path == packed else path.open("rb") as file:
+        with READERS.get(path.suffix, Path.open)(path, "rb") as file:
             for number, text in enumerate(file, 1):
                 row = _row(text)
                 if row is None:
@@ -160,9 +163,18 @@ def _rows(home: Home, notes: list[str]) -> Iterator[dict[str, Any]]:
                     notes.append(f"{path}: {torn}; it counts up to there")
                     return
                 yield row
-    except (OSError, EOFError) as fault:
+    except (OSError, EOFError, zstandard.ZstdError) as fault:
         after = f" after line {number}" if number else ""
         notes.append(f"{path} cannot be read{after}: {getattr(fault, 'strerror', None) or fault}")
+
+
+def _zst(path: Path, _: str) -> io.BufferedReader:
+    # closing the buffer closes the decompressor, and that the file
+    return io.BufferedReader(zstandard.ZstdDecompressor().stream_reader(path.open("rb")))
+
+
+READERS: dict[str, Callable[[Path, str], Any]] = {".gz": gzip.open, ".zst": _zst}
+"""How to open compressed rows, by the end of their name."""
 
 
 def _row(text: bytes) -> dict[str, Any] | None:

@@ -16,6 +16,7 @@ from dynaboltz.studies.drive import Driver, Task
 from dynaboltz.studies.executors import TABLE as EXECUTORS
 from dynaboltz.studies.executors import make_executor
 from dynaboltz.studies.ledger import Ledger, read_ledger
+from dynaboltz.studies.pack import Pack, pack
 from dynaboltz.studies.place import Place
 from dynaboltz.studies.study import Study, label, parse_study, read_study, select
 
@@ -23,11 +24,13 @@ __all__ = [
     "EXECUTORS",
     "Driver",
     "Ledger",
+    "Pack",
     "Place",
     "Study",
     "Task",
     "label",
     "make_executor",
+    "pack",
     "parse_study",
     "read_ledger",
     "read_study",

@@ -12,7 +12,7 @@ import io
 import json
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -97,16 +97,20 @@ class Place:
 
     def write_results(self, configs: Sequence[RunConfig]) -> None:
         """The results of the finished ones among the runs, in their order."""
-        text = io.StringIO()
-        table = csv.writer(text, lineterminator="\n")
-        table.writerow(("run", *COLUMNS))
-        for config in configs:
-            record = self.finished(config)
-            if record is not None:
-                own = {"env": config.env, "name": config.name, "summary": str(config.agent.parsed_summary)}
-                values = record | own | {"seed": config.seed, "steps": config.steps}
-                table.writerow((config.identity[:16], *(_cell(values.get(name)) for name in COLUMNS)))
-        write_atomically(self.results, text.getvalue())
+        found = [(config, record) for config in configs if (record := self.finished(config)) is not None]
+        write_atomically(self.results, results(found))
+
+
+def results(finished: Iterable[tuple[RunConfig, dict[str, Any]]]) -> str:
+    """What finished runs came to, as CSV: the same bytes for the same runs."""
+    text = io.StringIO()
+    table = csv.writer(text, lineterminator="\n")
+    table.writerow(("run", *COLUMNS))
+    for config, record in finished:
+        own = {"env": config.env, "name": config.name, "summary": str(config.agent.parsed_summary)}
+        values = record | own | {"seed": config.seed, "steps": config.steps}
+        table.writerow((config.identity[:16], *(_cell(values.get(name)) for name in COLUMNS)))
+    return text.getvalue()
 
 
 def _cell(value: Any) -> str:
