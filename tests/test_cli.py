@@ -123,6 +123,28 @@ def test_lens_prints_value_bound_and_weights(capsys: Output) -> None:
     )
 
 
+def test_lens_bounds_the_distance_for_the_legal_actions_alone(capsys: Output) -> None:
+    assert main(["lens", "0", "-inf", "3", "--summary", "boltzmann(beta=2)", "--json"]) == 0
+    (row,) = json.loads(capsys.readouterr().out)
+    assert row["at_most"] == boltzmann.traits.gap(2.0, 2) < boltzmann.traits.gap(2.0, 3)
+
+
+@pytest.mark.parametrize(
+    ("options", "says"), [([], "is lost; --checkpoint FOLDER keeps it"), (["--checkpoint", "ck"], "is in ck; --resume")]
+)
+def test_interrupted_solve_says_what_is_kept(
+    options: list[str], says: str, capsys: Output, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("dynaboltz.planning.solve", interrupted)
+    assert main(["solve", "two_cycle", "--discount", "0.9", *options]) == 130
+    output = capsys.readouterr()
+    assert says in output.err
+    assert output.out == ""
+
+
 def test_lens_as_json_holds_the_operator_s_value(capsys: Output) -> None:
     assert main(["lens", "0", "1", "--summary", "boltzmann(beta=2)", "hard_max", "--json"]) == 0
     first, second = json.loads(capsys.readouterr().out)

@@ -29,6 +29,10 @@ def test_unknown_name_names_the_nearest_and_all_that_are_known() -> None:
     assert (error.kind, error.name, error.known) == ("operator", "boltzman", ["boltzmann", "mean"])
 
 
+def test_unknown_name_that_is_a_part_of_one_is_taken_for_it() -> None:
+    assert "did you mean 'hard_max'?" in str(UnknownNameError("operator", "max", ["mean", "hard_max"]))
+
+
 def test_unknown_name_that_is_near_none_gets_no_hint() -> None:
     assert str(UnknownNameError("operator", "qqq", ["mean"])) == "unknown operator 'qqq'\n  known: mean"
 

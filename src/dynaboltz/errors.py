@@ -32,6 +32,8 @@ class UnknownNameError(UserError):
     def __init__(self, kind: str, name: str, known: Iterable[str], where: str = "") -> None:
         self.kind, self.name, self.known = kind, name, sorted(known)
         near = difflib.get_close_matches(name, self.known, n=1)
+        if not near and len(name) > 2:  # max is hard_max
+            near = [entry for entry in self.known if name in entry.split("_")][:1]
         hint = f"did you mean {near[0]!r}?  " if near else ""
         super().__init__(f"unknown {kind} {name!r}{where and ' in '}{where}\n  {hint}known: {', '.join(self.known)}")
 

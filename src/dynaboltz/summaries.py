@@ -40,7 +40,10 @@ class Fixed:
         _check_operator(self.operator)
         if self.operator.traits.takes_beta:
             if self.sharpness is None:
-                raise UserError(f"{self.operator} needs a beta: Fixed({self.operator.name}, 5.0)")
+                raise UserError(
+                    f"{self.operator} needs a beta: Fixed({self.operator}, 5.0), or as text "
+                    f"{_spec(self.operator, 5.0)!r}, with a number or a schedule such as power(2)"
+                )
             object.__setattr__(self, "sharpness", _check_sharpness(self.operator, self.sharpness))
         elif self.sharpness is not None:
             raise UserError(f"{self.operator} has no beta, got {self.sharpness!r}; write Fixed({self.operator.name})")

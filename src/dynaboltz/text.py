@@ -59,6 +59,8 @@ def _node(node: ast.AST) -> Any:
     match node:
         case ast.Name(id="inf"):
             return math.inf
+        case ast.Name(id="nan"):
+            raise ValueError("nan is not a value")
         case ast.Name(id=name):
             return Call(name)
         case ast.Call(func=ast.Name(id=name), args=args, keywords=keywords):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from typing import get_args
 
@@ -155,6 +156,44 @@ def test_printed_step_count_fails_on_a_one_state_mdp(
     assert example.printed_steps == steps
     assert example.error_after(steps) == pytest.approx(error, rel=1e-3)
     assert example.excess == pytest.approx(excess, abs=0.005)
+
+
+@pytest.mark.parametrize(
+    ("m", "power", "discount", "drop", "error", "excess"),
+    [
+        (2, 3.0, 0.04, 1.0986, 0.18311, 1.75),
+        (4, 3.0, 0.3, 0.28417, 0.1467, 1.109),
+        (10**6, 8.0, 0.02, 1.4634, 0.11947, 12.5),
+    ],
+)
+def test_printed_step_count_fails_the_more_the_more_actions_and_the_larger_the_power(
+    m: int, power: float, discount: float, drop: float, error: float, excess: float
+) -> None:
+    """Already for p = 3 and two actions; with a million actions and p = 8 by an order of magnitude."""
+    example = PrintedCountExample(discount=discount, power=power, m=m, drop=drop, error=error)
+    assert example.error < 0.25
+    assert example.excess == pytest.approx(excess, rel=2e-3)
+
+
+def test_printed_step_count_fails_for_the_square_where_epsilon_is_not_below_a_quarter() -> None:
+    """The proof does not use ε < 1/4; without it, β_t = t² fails as well."""
+    example = PrintedCountExample(discount=0.147, power=2.0, m=18, drop=2.457, error=1.695)
+    assert example.printed_steps == 1
+    assert example.excess == pytest.approx(1.11, abs=0.005)
+
+
+def test_printed_step_count_holds_for_the_square_on_a_grid_of_one_state_mdps() -> None:
+    """With β_t = t² and ε < 1/4, as the theorem has it, no failure of this family is known: the worst is at 0.76 ε."""
+    worst = 0.0
+    for m, discount, steps in itertools.product((2, 4, 18), (0.02, 0.28, 0.66, 0.9), (1, 2, 5, 16)):
+        for drop in np.geomspace(0.03, 30, 25) * math.log(m + 1) / steps**2:
+            first = 4 * drop * discount**steps / (1 - discount)
+            error = 1.0001 * max(first, 2 * math.log(m) / ((1 - discount) * (steps + 1) ** 2))
+            example = PrintedCountExample(discount=discount, power=2.0, m=m, drop=float(drop), error=error)
+            if error < 0.25:
+                assert example.printed_steps == steps
+                worst = max(worst, example.excess)
+    assert 0.7 < worst < 1.0
 
 
 @pytest.mark.parametrize("example", PRINTED_COUNT_FAILURES)

@@ -44,7 +44,7 @@ class Row:
     below_max: float
     """max q − value."""
     at_most: float
-    """The proven bound on it, for this many actions."""
+    """The proven bound on it, for as many actions as are legal."""
     slope: float
     """Derivative by β."""
     weights: tuple[float, ...]
@@ -57,10 +57,10 @@ def rows_of(summary: Summary, values: Sequence[float], times: Sequence[float]) -
         betas.setdefault(summary.beta(t), t)
     if len(betas) == 1:
         betas = dict.fromkeys(betas)
-    operator, top = summary.operator, float(max(values))
+    operator, top, legal = summary.operator, float(max(values)), sum(value > -math.inf for value in values)
     rows = []
     for beta, at in betas.items():
-        value = operator(list(values), beta).item()
+        value = operator(list(values), beta).item()  # refuses a row without a legal action
         rows.append(
             Row(
                 summary=str(summary),
@@ -68,7 +68,7 @@ def rows_of(summary: Summary, values: Sequence[float], times: Sequence[float]) -
                 beta=beta,
                 value=value,
                 below_max=top - value,
-                at_most=operator.traits.gap(beta if beta is not None else math.inf, len(values)),
+                at_most=operator.traits.gap(beta if beta is not None else math.inf, legal),
                 slope=operator.beta_derivative(list(values), beta).item(),
                 weights=tuple(operator.weights(list(values), beta).tolist()),
             )

@@ -74,17 +74,24 @@ def main(arguments: Sequence[str]) -> int:
                 f"sweep {now.sweep:,}: error at most {now.bound:.2g} of {now.target:.2g}; {now.seconds:.0f} s{left}"
             )
 
-    solution = solve(
-        model,
-        discount=options.discount,
-        summary=options.summary,
-        method=options.method,
-        error=options.error,
-        max_sweeps=options.max_sweeps,
-        checkpoint=options.checkpoint,
-        resume=options.resume,
-        progress=show,
-    )
+    try:
+        solution = solve(
+            model,
+            discount=options.discount,
+            summary=options.summary,
+            method=options.method,
+            error=options.error,
+            max_sweeps=options.max_sweeps,
+            checkpoint=options.checkpoint,
+            resume=options.resume,
+            progress=show,
+        )
+    except KeyboardInterrupt:
+        line.clear()
+        kept = f"is in {options.checkpoint}; --resume goes on from there"
+        lost = "is lost; --checkpoint FOLDER keeps it"
+        print(f"what was computed {lost if options.checkpoint is None else kept}", file=sys.stderr)
+        raise
     line.clear()
     if options.out is not None:
         save(solution, model, options.out)
