@@ -181,7 +181,7 @@ def _draw_points(points: list[tuple[float, float, float]]) -> MatplotlibFigure:
     betas, printed, sharp = np.array(points).T
     axes.plot(betas, printed, "o", label="of the printed bound", mfc="none")
     axes.plot(betas, sharp, "^", label="of the sharp bound", mfc="none")
-    axes.axhline(1, color="#555555", lw=0.8)
+    axes.axhline(1, color="#777777", lw=0.8)
     axes.set(xscale="log", yscale="log", xlabel="β", ylabel="share of the bound", ylim=(1e-6, 2))
     axes.legend(loc="lower left")
     drawn: MatplotlibFigure = figure

@@ -164,8 +164,8 @@ def _draw_range() -> MatplotlibFigure:
         axes.plot(m, true, color=colour, label=f"γ = {discount:g}")
         axes.plot(m, [beta_range_printed(int(k), discount) for k in m], color=colour, ls=":")
         axes.fill_between(m, true, 1, color=colour, alpha=0.05, lw=0)
-    axes.plot([], [], color="#333333", label="true threshold")
-    axes.plot([], [], color="#333333", ls=":", label="as printed")
+    axes.plot([], [], color="#000000", label="true threshold")
+    axes.plot([], [], color="#000000", ls=":", label="as printed")
     axes.set(yscale="log", ylim=(3e-4, 0.3), xlim=(m[0], m[-1]), xlabel="|A|", ylabel="β")
     axes.set_xticks(range(4, 19, 2))
     axes.legend(ncols=3, loc="upper right")
@@ -179,8 +179,8 @@ def _draw_improvement() -> MatplotlibFigure:
         for discount in DISCOUNTS:
             axes.plot(BETAS, [improvement_ratio(float(b), m, discount) for b in BETAS], label=f"γ = {discount:g}")
         limit = (1 - math.log(m) / (m - 1)) * 100
-        axes.axhline(limit, color="#555555", lw=0.8, ls=":")
-        axes.axhline(0, color="#555555", lw=0.8)
+        axes.axhline(limit, color="#777777", lw=0.8, ls=":")
+        axes.axhline(0, color="#777777", lw=0.8)
         axes.set(xscale="log", xlabel="β", title=f"|A| = {m}", ylim=(0, 102))
     panels[0].set_ylabel("improvement, %")
     panels[0].legend(loc="lower right")

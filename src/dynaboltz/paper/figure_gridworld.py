@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dynaboltz.mdp import build_world
+from dynaboltz.mdp.grid import GOAL, START
 from dynaboltz.paper.claim import Check, Claim, Evidence, Table
 from dynaboltz.paper.worlds import DISCOUNT, LAYOUTS, first_below, losses, optimum
 from dynaboltz.planning import solve
@@ -78,7 +79,8 @@ def test_world(rng: np.random.Generator) -> Evidence:  # noqa: ARG001  (nothing 
         figures=[
             Figure(
                 name="figure-gridworld-a", draw=_draw_worlds,
-                caption="The two layouts with V* as colour and an optimal policy; walls are dark.",
+                caption="The two layouts with V* as colour and an optimal policy; S is the start, the disc the apple, and "
+                "walls are dark.",
                 alt="Two ten by ten maps. Values grow from the upper left to the apple at the lower right; arrows lead "
                 "there, around two interleaved walls in the second map.",
             )
@@ -197,6 +199,7 @@ def _label(name: str) -> str:
 
 
 def _draw_worlds() -> MatplotlibFigure:
+    from dynaboltz.reports.grids import ON_DARK
     from dynaboltz.reports.grids import figure as draw_grid
 
     figure, panels = canvas(2, width=4.2, height=3.4)
@@ -205,6 +208,10 @@ def _draw_worlds() -> MatplotlibFigure:
         solution = solve(model, discount=DISCOUNT, error=1e-12)
         assert model.grid is not None
         draw_grid(model.grid, solution.values, solution.policy, model.action_labels, title=layout, axes=axes)
+        ((y, x),) = np.argwhere(model.grid.cells == START)
+        axes.text(x - 0.44, y - 0.42, "S", ha="left", va="top", color=ON_DARK, fontsize=8, fontweight="bold")
+        ((y, x),) = np.argwhere(model.grid.cells == GOAL)
+        axes.plot(x, y, marker="o", color="C1", markeredgecolor=ON_DARK, markersize=9)
     drawn: MatplotlibFigure = figure
     return drawn
 
@@ -231,7 +238,7 @@ def _draw_last(last: dict[tuple[str, str], float]) -> MatplotlibFigure:
     for offset, layout in zip((-0.2, 0.2), LAYOUTS, strict=True):
         heights = [max(last[layout, name], FLOOR) for name in CURVES]
         axes.bar(places + offset, heights, 0.38, bottom=0, label=layout)
-    axes.axhline(FLOOR, color="#555555", lw=0.8)
+    axes.axhline(FLOOR, color="#777777", lw=0.8)
     axes.set(yscale="log", ylabel="loss", ylim=(FLOOR / 3, 2))
     axes.set_xticks(places, [_label(name) for name in CURVES])
     axes.legend()

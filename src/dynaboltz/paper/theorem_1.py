@@ -154,8 +154,12 @@ def _draw() -> MatplotlibFigure:
             axes.plot(bounds(world, DISCOUNT, schedule, "sharp"), color=colour, ls="--", lw=0.9)
             axes.plot(bounds(world, DISCOUNT, schedule, "paper"), color=colour, ls=":", lw=0.9)
         axes.set(yscale="log", xlabel="sweep", title=layout, ylim=(1e-7, 30))
+    for line, label in (("-", "loss"), (":", "bound, log|A|"), ("--", "bound, sharp")):
+        panels[1].plot([], [], color="#000000", ls=line, label=label)
     panels[0].set_ylabel(r"$\|V_t - V^*\|_\infty$")
-    figure.legend(*panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=len(SHOWN))
+    colours, lines = panels[0].get_legend_handles_labels(), panels[1].get_legend_handles_labels()
+    handles, labels = (of_colours + of_lines[-3:] for of_colours, of_lines in zip(colours, lines, strict=True))
+    figure.legend(handles, labels, loc="outside lower center", ncols=len(labels))
     drawn: MatplotlibFigure = figure
     return drawn
 

@@ -173,10 +173,10 @@ def _draw() -> MatplotlibFigure:
     for discount, p in SHOWN[:-1]:
         printed = np.array([step_sum_printed(int(k), discount, p) for k in t])
         left.plot(t, step_sums(TIMES[-1], discount, p) / printed, label=f"γ = {discount:g}, p = {p:g}")
-    left.axhline(1, color="#555555", lw=0.8)
+    left.axhline(1, color="#777777", lw=0.8)
     left.set(xscale="log", yscale="log", xlabel="t", ylabel=r"$S_t$ / printed value", title="the sum in the proof")
     left.legend()
-    powers = np.linspace(1, 10, 37)
+    powers = np.geomspace(1, 10, 37)
     for colour, (discount, m, error) in zip(("C0", "C1"), CURVES, strict=True):
         exact = [_steps(discount, m, error, p) for p in powers]
         corrected = [corrected_step_count(error, discount, p, m, 1.0, constant="paper") for p in powers]
@@ -186,9 +186,11 @@ def _draw() -> MatplotlibFigure:
         right.plot(powers, printed_counts, color=colour, ls=":")
         right.axhline(_bellman_steps(discount, m, error), color=colour, lw=0.6)
     for line, label in (("-", "exact"), ("--", "corrected formula"), (":", "as printed")):
-        right.plot([], [], color="#333333", ls=line, label=label)
-    right.plot([], [], color="#333333", lw=0.6, label="max operator")
-    right.set(yscale="log", xlabel="p", ylabel="sweeps", title=r"sweeps needed with $\beta_t = t^p$")
+        right.plot([], [], color="#000000", ls=line, label=label)
+    right.plot([], [], color="#000000", lw=0.6, label="max operator")
+    right.set(xscale="log", yscale="log", xlabel="p", ylabel="sweeps", title=r"sweeps needed with $\beta_t = t^p$")
+    right.set_xticks((1, 2, 3, 5, 10), ("1", "2", "3", "5", "10"))
+    right.xaxis.minorticks_off()
     right.legend()
     drawn: MatplotlibFigure = figure
     return drawn

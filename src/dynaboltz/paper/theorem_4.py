@@ -26,6 +26,8 @@ BETAS = (1.0, 3.0, 10.0)
 SWEEP = np.geomspace(0.3, 300, 25)
 SWEEP_SAMPLES = 20_000
 NAMES = {"log_sum_exp": "log-sum-exp", "max": "max", "boltzmann": "boltz", "mellowmax": "mellowmax"}
+LOOK = {"log_sum_exp": "C0", "max": "#000000", "boltzmann": "C1", "mellowmax": "C2"}
+"""An operator's colour, as in the figure of Proposition 2."""
 
 
 def test(rng: np.random.Generator) -> Evidence:
@@ -134,9 +136,9 @@ def _draw(sweep: dict[str, list[dict[str, Estimate]]]) -> MatplotlibFigure:
     for axes, (case, estimates) in zip(panels, sweep.items(), strict=True):
         for name, label in NAMES.items():
             values = np.array([(e[name].value, e[name].low, e[name].high) for e in estimates])
-            (line,) = axes.plot(SWEEP, values[:, 0], label=label)
-            axes.fill_between(SWEEP, values[:, 1], values[:, 2], color=line.get_color(), alpha=0.25, lw=0)
-        axes.axhline(0, color="#555555", lw=0.8)
+            axes.plot(SWEEP, values[:, 0], label=label, color=LOOK[name])
+            axes.fill_between(SWEEP, values[:, 1], values[:, 2], color=LOOK[name], alpha=0.25, lw=0)
+        axes.axhline(0, color="#777777", lw=0.8)
         axes.set(xscale="log", xlabel="β", title=case, ylim=(-0.6, 1.6))
     panels[0].set_ylabel("bias")
     panels[0].legend()
