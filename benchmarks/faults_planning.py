@@ -1,4 +1,4 @@
-"""Every certificate against exact rational arithmetic, and every interruption against none.
+"""Every certificate against exact rational arithmetic, every interruption against none, every malformed model refused.
 
     python benchmarks/faults_planning.py                    # 2,000 MDPs and 20 interruptions a question, some minutes
     python benchmarks/faults_planning.py --models 200 --seed 7 --json
@@ -9,13 +9,20 @@ Its V* is found by policy iteration in ``fractions.Fraction`` on the numbers exa
 solved by one method to one error, both drawn; then it must hold, exactly: lower ≤ V* ≤ upper in every state, ‖V − V*‖ ≤
 error_bound, the greedy policy's exact value is at least V* − policy_loss_bound; and where the solution says that it
 converged, error_bound ≤ the error asked for (so at most 2 of it). One model in five is at γ = 1 with every policy ending.
+
+The malformed models are those of tests/mdp/test_mdp_malformed.py: arrays in Python; texts and files through the command
+line, which must print one error that names the place, no traceback, and exit with 2.
 Exit code 1 if anything does not hold.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
+import importlib.util
+import io
 import json
+import re
 import sys
 import tempfile
 import time
@@ -28,6 +35,8 @@ from typing import Any
 
 import numpy as np
 
+from dynaboltz.cli import main as main_of_the_shell
+from dynaboltz.errors import UserError
 from dynaboltz.mdp import MDP, build_world
 from dynaboltz.planning import METHODS, Progress, Solution, jacobi, solve
 
@@ -204,6 +213,47 @@ def check_resume(name: str, rng: np.random.Generator, folder: Path) -> tuple[int
     return len(points), equal
 
 
+MALFORMED = Path(__file__).parents[1] / "tests" / "mdp" / "test_mdp_malformed.py"
+
+
+def check_malformed(folder: Path) -> tuple[int, list[str]]:
+    """How many malformed models there are, and which of them are not refused with the words that their test asks for."""
+    spec = importlib.util.spec_from_file_location("malformed", MALFORMED)
+    assert spec is not None
+    assert spec.loader is not None
+    cases = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(cases)
+    bad = []
+    for name, (build, says) in cases.ARRAYS.items():
+        try:
+            build()
+        except UserError as error:
+            clear = re.search(says, str(error)) is not None
+        except Exception:  # what a user would see as a traceback
+            clear = False
+        else:
+            clear = False
+        bad += [] if clear else [name]
+    sources = {name: (text, says) for name, (text, says) in cases.TEXTS.items()}
+    for number, (name, (files, says)) in enumerate(cases.FILES.items()):
+        place = folder / str(number)
+        place.mkdir()
+        for file, text in files.items():
+            (place / file).write_bytes(text.encode("utf-8", "surrogateescape"))
+        sources[name] = (str(place / next(iter(files))), says)
+    for name, (source, says) in sources.items():
+        out, err = io.StringIO(), io.StringIO()
+        try:
+            with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+                code = main_of_the_shell(["mdp", "check", source])
+        except Exception as error:
+            code = repr(error)
+        text = err.getvalue()
+        clear = code == 2 and text.startswith("error: ") and re.search(says, text) is not None
+        bad += [] if clear and "Traceback" not in text and not out.getvalue() else [name]
+    return len(cases.ARRAYS) + len(sources), bad
+
+
 @dataclass
 class Tally:
     """What was seen so far."""
@@ -253,6 +303,8 @@ def main() -> int:
     for name in RESUMED:
         with tempfile.TemporaryDirectory() as folder:
             resumed[name] = check_resume(name, rng, Path(folder))
+    with tempfile.TemporaryDirectory() as folder:
+        malformed, accepted = check_malformed(Path(folder))
     ratios = np.array([r for r in tally.tightness if np.isfinite(r)])
     result = {
         "models": dict(tally.kinds),
@@ -260,9 +312,11 @@ def main() -> int:
         "failures": tally.failures,
         "bound over true error, median and 95 %": [float(np.median(ratios)), float(np.quantile(ratios, 0.95))],
         "resumed (tried, equal)": resumed,
+        "malformed models": malformed,
+        "malformed and not refused clearly": accepted,
         "seconds": round(time.monotonic() - began, 1),
     }
-    bad = bool(tally.failures) or any(tried != equal for tried, equal in resumed.values())
+    bad = bool(tally.failures) or bool(accepted) or any(tried != equal for tried, equal in resumed.values())
     if options.json:
         print(json.dumps(result, indent=1))
         return int(bad)
@@ -278,6 +332,9 @@ def main() -> int:
         print(f"     {text}")
     for name, (tried, equal) in resumed.items():
         print(f"R7   {name:13s} {equal} of {tried} interruptions equal to never interrupted")
+    print(f"R16  {malformed} malformed models, {malformed - len(accepted)} refused with a clear error")
+    for text in accepted:
+        print(f"     not so: {text}")
     print(f"     {result['seconds']} s")
     return int(bad)
 
