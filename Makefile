@@ -11,7 +11,7 @@ JOBS ?= 2
 READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup test lint types reproduce bench bench-planning bench-tabular peers faults clean
+.PHONY: help setup test lint types reproduce bench bench-planning bench-tabular bench-deep peers peers-deep faults clean
 
 help:  ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 20
@@ -51,9 +51,17 @@ bench-planning: $(READY)  ## sweeps beside the memory bandwidth, and solvers bes
 bench-tabular: $(READY)  ## tabular steps per second beside a C loop, JAX and a NumPy table
 	@$(BIN)/python benchmarks/tabular.py
 
+bench-deep: $(READY)  ## deep updates per second beside Stable-Baselines3 (make peers-deep) and eager PyTorch
+	@$(BIN)/python benchmarks/deep.py $(if $(wildcard .venv-peers-deep/bin/python),--peers .venv-peers-deep/bin/python)
+
 peers: $(READY)  ## make .venv-peers/ with the solvers that bench-planning compares with
 	@$(PYTHON) -m venv .venv-peers
 	@.venv-peers/bin/python -m pip install --quiet --disable-pip-version-check quantecon mdpsolver pymdptoolbox
+
+peers-deep: $(READY)  ## make .venv-peers-deep/ with the Stable-Baselines3 that bench-deep compares with
+	@$(PYTHON) -m venv .venv-peers-deep
+	@PIP_CONSTRAINT=constraints.txt .venv-peers-deep/bin/python -m pip install --quiet --disable-pip-version-check \
+	  torch==2.13.0 stable-baselines3
 
 faults: $(READY)  ## the full counts: precision of the operators, certificates, resumed solves, saves that are killed
 	@$(BIN)/python benchmarks/faults_operators.py
