@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -19,6 +21,7 @@ from dynaboltz.runs import RunConfig, home_of, read_rows, train
 from dynaboltz.storage import Store, locked
 from dynaboltz.studies import Driver, Place, Task, make_executor, read_ledger
 from dynaboltz.studies.executors import Executor
+from dynaboltz.studies.place import stood_in_line
 
 Grid = Callable[..., tuple[RunConfig, ...]]
 
@@ -82,6 +85,25 @@ def test_hung_worker_is_killed_and_begun_again(grid: Grid, place: Place) -> None
     (task,) = drive(grid(settings=STEADY), place, look=look, silent_seconds=3.0)
     assert (task.state, task.begun) == ("done", 2)
     assert any("said nothing for 3 s and was ended" in one for one in told)
+
+
+def test_worker_that_waits_for_a_core_is_silent_and_does_not_hang(
+    grid: Grid, place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    began = time.monotonic()
+    monkeypatch.setattr("dynaboltz.studies.drive.stood_in_line", lambda _: time.monotonic() - began)
+    (task,) = drive(grid(settings=STEADY), place, silent_seconds=0.01)
+    assert (task.state, task.begun) == ("done", 1)
+
+
+def test_time_in_line_is_that_of_the_process_and_of_this_machine_alone() -> None:
+    if not Path("/proc/self/schedstat").exists():
+        pytest.skip("this system does not say how long a process waits for a core")
+    own = {"host": socket.gethostname(), "pid": os.getpid()}
+    assert 0 < stood_in_line(own) < time.monotonic()
+    assert stood_in_line(own | {"host": "another"}) == 0
+    assert stood_in_line(own | {"pid": 2**22 + 1}) == 0
+    assert stood_in_line({}) == 0
 
 
 def test_worker_that_comes_no_further_is_given_up(grid: Grid, place: Place) -> None:

@@ -19,7 +19,7 @@ from dynaboltz.storage import Asked, graceful, locked
 from dynaboltz.studies.cost import BASE_BYTES, Sizes
 from dynaboltz.studies.executors import Ended, Executor, Job
 from dynaboltz.studies.ledger import Ledger, read_ledger
-from dynaboltz.studies.place import IN_USE, Place, read_beat
+from dynaboltz.studies.place import IN_USE, Place, read_beat, stood_in_line
 from dynaboltz.studies.study import label
 
 TRIES = 4
@@ -59,6 +59,8 @@ class Task:
     size: int = 0
     beat: dict[str, Any] = field(default_factory=dict)
     heard_at: float = 0.0
+    line: float = 0.0
+    """Seconds for which its process had stood in line for a core when it was heard."""
     not_before: float = 0.0
     hung: bool = False
     fault: str = ""
@@ -206,13 +208,14 @@ class Driver:
     def _hear(self, task: Task) -> None:
         beat = read_beat(self.place.beat(task.config))
         if beat is not None and (beat.get("count"), beat.get("pid")) != (task.beat.get("count"), task.beat.get("pid")):
-            task.beat, task.heard_at = beat, time.monotonic()
+            task.beat, task.heard_at, task.line = beat, time.monotonic(), stood_in_line(beat)
 
     def _hangs(self, task: Task) -> bool:
         if not task.beat and not self.executor.prompt:
             return False  # it may wait in a queue
         spoken = task.beat and task.beat.get("phase") != "starting"
-        return time.monotonic() > task.heard_at + (self.silent_seconds if spoken else START_SECONDS)
+        silent = time.monotonic() - task.heard_at - (self.silent_seconds if spoken else START_SECONDS)
+        return silent > 0 and silent > stood_in_line(task.beat) - task.line
 
     def _ended(self, task: Task, ended: Ended) -> None:
         """Its process is gone: done, failed for good, or to be begun again."""

@@ -11,6 +11,7 @@ import csv
 import io
 import json
 import os
+import socket
 import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -131,3 +132,17 @@ def read_beat(path: Path) -> dict[str, Any] | None:
     except (OSError, ValueError):
         return None
     return beat if isinstance(beat, dict) else None
+
+
+def stood_in_line(beat: dict[str, Any]) -> float:
+    """Seconds for which the process of a beat was ready to work and had no core; 0 where this system cannot tell.
+
+    On a crowded machine a process that must wait for its turn is silent, and does not hang.
+    """
+    if beat.get("host") != socket.gethostname():
+        return 0.0
+    try:
+        _, waited, _ = Path(f"/proc/{int(beat['pid'])}/schedstat").read_text(encoding="ascii").split()
+        return int(waited) / 1e9
+    except (OSError, KeyError, ValueError, TypeError):
+        return 0.0
