@@ -125,6 +125,7 @@ SHIPPED = {
     "classic": 2 * 7 * 5,
     "minatar": 5 * 7 * 5,
     "minatar-clock": 5 * 5 * 3,
+    "minatar-random": 5 * 5,
     "paper-atari": 49 * 3 * 3,
     "six-curves": 6 * 3 * 3,
     "seaquest-c": 21,
