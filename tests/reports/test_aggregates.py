@@ -25,6 +25,7 @@ from dynaboltz.reports.aggregates import (
     profile,
     stratified_band,
     stratified_interval,
+    stratified_test,
 )
 from dynaboltz.reports.scores import human_normalised, paper_scores
 
@@ -166,3 +167,43 @@ def test_intervals_cover_the_truth_about_as_often_as_they_say(runs: int, tasks: 
 def test_aggregates_refuse_what_they_cannot_answer(call: Any, words: str) -> None:
     with pytest.raises(UserError, match=words):
         call(np.random.default_rng(0))
+
+
+def test_stratified_test_of_one_task_is_scipy_s_permutation_test() -> None:
+    rng = np.random.default_rng(6)
+    first, second = rng.normal(0.9, 1, (6, 1)), rng.normal(0, 1, (5, 1))
+
+    def difference(a: Array, b: Array) -> Array:
+        found: Array = a.mean(axis=(-2, -1)) - b.mean(axis=(-2, -1))
+        return found
+
+    ours = stratified_test(difference, first, second, rng=np.random.default_rng(7), resamples=40_000)
+    theirs = stats.permutation_test(
+        (first[:, 0], second[:, 0]), lambda a, b, axis: a.mean(axis=axis) - b.mean(axis=axis), vectorized=True
+    ).pvalue
+    assert 0.02 < theirs < 0.6
+    assert ours == pytest.approx(theirs, abs=0.01)
+
+
+def test_stratified_test_errs_as_often_as_it_says_where_tasks_differ_and_agents_do_not() -> None:
+    rng, levels = np.random.default_rng(8), np.array([0.0, 5.0, 50.0])
+    p_values = [
+        stratified_test(
+            improvement, rng.normal(levels, 1, (4, 3)), rng.normal(levels, 1, (5, 3)), rng=rng, null=0.5, resamples=199
+        )
+        for _ in range(400)
+    ]
+    assert 0.02 < np.mean(np.array(p_values) <= 0.05) < 0.08
+    assert 0.42 < np.mean(np.array(p_values) <= 0.5) < 0.58
+
+
+def test_stratified_test_shuffles_within_tasks_and_never_across_them() -> None:
+    scores = np.array([0.0, 9.0]) * np.ones((4, 1))  # runs of a task agree, tasks differ
+    assert stratified_test(improvement, scores, scores, rng=np.random.default_rng(0), null=0.5, resamples=100) == 1.0
+    ahead = stratified_test(improvement, scores + 1, scores, rng=np.random.default_rng(0), null=0.5, resamples=999)
+    assert ahead < 0.005  # each task has 2 of 70 ways to be so uneven
+
+
+def test_stratified_test_of_other_tasks_is_refused() -> None:
+    with pytest.raises(UserError, match="same tasks"):
+        stratified_test(improvement, np.ones((3, 2)), np.ones((3, 1)), rng=np.random.default_rng(0))

@@ -187,6 +187,48 @@ def stratified_band(
     return Band(np.asarray(statistic(*arrays), np.float64), low, high)
 
 
+def stratified_test(
+    statistic: Statistic,
+    first: ArrayLike,
+    second: ArrayLike,
+    *,
+    rng: np.random.Generator,
+    null: float = 0.0,
+    resamples: int = 10_000,
+) -> float:
+    """The two-sided p-value of a difference, if the runs of each task were exchangeable between the two.
+
+    The runs of both are shuffled within every task. The scores as they are count as one of the resamples, so that the
+    p-value is never 0 (Phipson and Smyth 2010).
+
+    Args:
+        statistic: Called with two arrays of scores, as in :func:`stratified_band`; one number of both.
+        first: Shape (runs, tasks).
+        second: Shape (runs, tasks), the same tasks; the numbers of runs may differ.
+        rng: Source of the shuffles.
+        null: The statistic of two that do not differ: 1/2 for :func:`improvement`.
+        resamples: Number of shuffles, at least 100.
+
+    >>> ahead = np.arange(12.0).reshape(6, 2) + 8
+    >>> stratified_test(improvement, ahead, ahead - 8, rng=np.random.default_rng(0), null=0.5) < 0.001
+    True
+    """
+    a, b = _scores(first), _scores(second)
+    if a.ndim != 2 or b.ndim != 2 or a.shape[1] != b.shape[1]:
+        raise UserError(f"a test needs two tables of the same tasks, got the shapes {a.shape} and {b.shape}")
+    if resamples < 100:
+        raise UserError(f"resamples must be at least 100, got {resamples!r}")
+    both = np.concatenate([a, b])
+    here = abs(float(statistic(a, b)) - null) * (1 - 1e-12)
+    beyond, chunk = 0, max(1, _CHUNK_NUMBERS // (both.size * max(len(a), len(b))))
+    for start in range(0, resamples, chunk):
+        size = min(chunk, resamples - start)
+        shuffled = rng.permuted(np.broadcast_to(both, (size, *both.shape)), axis=1)
+        found = np.asarray(statistic(shuffled[:, : len(a)], shuffled[:, len(a) :]))
+        beyond += int((np.abs(found - null) >= here).sum())
+    return (1 + beyond) / (1 + resamples)
+
+
 def _resampled(scores: Array, size: int, rng: np.random.Generator) -> Array:
     """``size`` resamples, runs drawn with replacement within each task."""
     runs, tasks = scores.shape
