@@ -11,7 +11,7 @@ from dynaboltz.paper.algorithm_1 import ALPHA, plain, shortest, ways
 from dynaboltz.paper.figure_q_learning import agreement, compare, fewer, more
 from dynaboltz.paper.learners import AGENTS, SETTING, Q, dbs, soft, steps
 from dynaboltz.paper.learning_curves import LOOKS
-from dynaboltz.paper.sample_complexity import Lab, exponent, name_of, summary_of
+from dynaboltz.paper.sample_complexity import SOFT, Lab, arriving, exponent, fixed, name_of, summary_of
 from dynaboltz.paper.theorem_3 import BROKEN, errors_of, exponents, marks, worlds
 from dynaboltz.paper.worlds import DISCOUNT, LAYOUTS
 from dynaboltz.tabular import Learning, learn
@@ -144,3 +144,21 @@ def test_names_of_dbs_and_their_summaries_belong_together() -> None:
     for p in (0.5, 1, 2, 10):
         assert summary_of(name_of(p)) == f"boltzmann(beta=power({p:g}))"
     assert summary_of("max") == "hard_max"
+
+
+def test_exponent_of_runs_of_which_the_last_do_not_arrive_is_that_of_the_first() -> None:
+    x = [1.0, 2.0, 4.0, 8.0]
+    logs = [np.array([0.0, 0.1]) + 2.0 * np.log(value) for value in x]
+    logs[3] = np.array([1.0, np.inf])
+    found = exponent(logs, x, np.random.default_rng(0))
+    assert found is not None
+    assert found.value == pytest.approx(2.0)
+    assert arriving(logs) == 3
+    assert arriving(logs[3:]) == 0
+
+
+@pytest.mark.parametrize("name", SOFT)
+def test_other_operators_with_the_schedule_of_dbs_converge_as_they_do_not_with_a_fixed_beta(name: str) -> None:
+    lab = Lab(instances=2, seeds=2, root=0)
+    assert np.isfinite(lab.arrivals(name)).all()
+    assert np.isinf(lab.arrivals(fixed(SOFT[name].split("(")[0]))).all()

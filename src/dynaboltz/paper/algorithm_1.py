@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -11,6 +12,7 @@ import numpy.typing as npt
 from dynaboltz.operators import boltzmann
 from dynaboltz.paper.claim import Check, Claim, Evidence, Table
 from dynaboltz.paper.learners import CAP, POWERS, SETTING, dbs, root_of, said
+from dynaboltz.paper.progress import each
 from dynaboltz.paper.worlds import DISCOUNT, LAYOUTS, optimum
 from dynaboltz.reports.figures import Figure, canvas
 from dynaboltz.reports.statistics import Interval, share_interval
@@ -108,7 +110,8 @@ def measure(rng: np.random.Generator, *, seeds: int, counts: tuple[int, ...]) ->
         for summary in ("boltzmann(beta=power(2))", "log_sum_exp(beta=10)")
     ]
     found_shares = {
-        (layout, p): shares(layout, p, counts, seeds=seeds, root=root) for layout in LAYOUTS for p in POWERS
+        (layout, p): shares(layout, p, counts, seeds=seeds, root=root)
+        for layout, p in each(list(itertools.product(LAYOUTS, POWERS)))
     }
     worst = min((found_shares[layout, 2][-1] for layout in LAYOUTS), key=lambda share: share.value)
     return Evidence(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +11,7 @@ import numpy as np
 from dynaboltz.paper.claim import Check, Claim, Evidence, Table
 from dynaboltz.paper.learners import AGENTS, SOFT, Q, dbs, root_of, said, soft, steps
 from dynaboltz.paper.learning_curves import draw_curves, draw_differences
+from dynaboltz.paper.progress import each
 from dynaboltz.paper.worlds import DISCOUNT, LAYOUTS, optimum
 from dynaboltz.reports.figures import Figure
 from dynaboltz.reports.statistics import cohens_d, holm, mean_interval
@@ -29,8 +31,8 @@ def gather(names: tuple[str, ...], seeds: int, episodes: int, root: int) -> Runs
     """Steps of each episode for every layout and agent, seeds × episodes."""
     return {
         (layout, name): steps(layout, name, seeds=seeds, episodes=episodes, root=root)
-        for layout in LAYOUTS for name in names
-    }  # fmt: skip
+        for layout, name in each(list(itertools.product(LAYOUTS, names)))
+    }
 
 
 def compare(runs: Runs, pairs: list[tuple[str, str]]) -> dict[tuple[str, str, str], tuple[Effect, float]]:

@@ -72,7 +72,8 @@ def _entries(panels: Any) -> tuple[list[Any], list[str]]:
     for axes in panels:
         for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
             found.setdefault(label, handle)
-    return list(found.values()), list(found)
+    order = [LABELS[name] for name in LOOKS if LABELS[name] in found]
+    return [found[label] for label in order], order
 
 
 def _windows(runs: Floats) -> Floats:

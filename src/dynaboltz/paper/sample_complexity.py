@@ -12,6 +12,7 @@ import numpy as np
 from dynaboltz.paper.claim import Check, Claim, Evidence, Table
 from dynaboltz.paper.learners import Floats, root_of
 from dynaboltz.paper.learning_worlds import action_values, distance, noisy_garnet, scaled
+from dynaboltz.paper.progress import each
 from dynaboltz.paper.sample_complexity_figure import draw
 from dynaboltz.reports.figures import Figure
 from dynaboltz.reports.statistics import Interval, bootstrap_interval, mean_interval
@@ -27,7 +28,9 @@ ERRORS = (0.4, 0.2, 0.1, 0.05)
 DISCOUNTS = (0.5, 0.75, 0.875, 0.9375)
 MANY = (4, 10, 20, 40)
 POWERS = (0.5, 1, 2, 3, 10)
-SWEPT = ("t", "t²", "t^10", "max")
+SOFT = {"mellowmax, t²": "mellowmax(beta=power(2))", "log-sum-exp, t²": "log_sum_exp(beta=power(2))"}
+"""Other operators with the β_t of DBS; with a fixed β they do not arrive."""
+SWEPT = ("t", "t²", "t^10", "max", *SOFT)
 FIXED = ("boltzmann", "mellowmax", "log_sum_exp")
 MARKS = 240
 STEPS, SLOW = 40_000, 10
@@ -38,8 +41,15 @@ def summary_of(name: str) -> str:
     """The summary of an agent's short name."""
     if name == "max":
         return "hard_max"
+    if name in SOFT:
+        return SOFT[name]
     power = {"t": "1", "t²": "2"}.get(name, name.removeprefix("t^"))
     return f"boltzmann(beta=power({power}))"
+
+
+def fixed(operator: str) -> str:
+    """The summary of an operator with the fixed β."""
+    return f"{operator}(beta={BETA})"
 
 
 def name_of(p: float) -> str:
@@ -94,20 +104,35 @@ def world(actions: int, discount: float, instance: int) -> tuple[MDP, Floats]:
     return model, action_values(model, discount)
 
 
+def arriving(logs: Sequence[Floats]) -> int:
+    """For how many of the first values all runs arrive."""
+    return next((number for number, of in enumerate(logs) if not np.isfinite(of).all()), len(logs))
+
+
 def exponent(logs: Sequence[Floats], x: Sequence[float], rng: np.random.Generator) -> Interval | None:
-    """The power of x by which steps grow, with its bootstrap interval over the worlds; None if some never arrive."""
-    rows = np.stack(logs, axis=1)
-    if not np.isfinite(rows).all():
+    """The power of x by which steps grow, with its bootstrap interval over the worlds.
+
+    It is that over the first values, for which all runs arrive; None if these are fewer than three and not all.
+    """
+    count = arriving(logs)
+    if count < min(3, len(logs)):
         return None
-    place = np.log(x) - np.log(x).mean()
+    rows = np.stack(logs[:count], axis=1)
+    place = np.log(x[:count]) - np.log(x[:count]).mean()
     return bootstrap_interval(
         rows, rng, statistic=lambda values, axis: values.mean(axis=axis) @ place / (place @ place)
     )
 
 
 def times(lab: Lab, name: str, other: str, **where: Any) -> Interval:
-    """How many times the steps of the other one, paired by world: geometric mean with its interval."""
-    logs = mean_interval(lab.arrivals(name, **where) - lab.arrivals(other, **where))
+    """How many times the steps of the other one, paired by world: geometric mean with its interval.
+
+    NaN if some never arrive.
+    """
+    both = lab.arrivals(name, **where), lab.arrivals(other, **where)
+    if not np.isfinite(both).all():
+        return Interval(np.nan, np.nan, np.nan)
+    logs = mean_interval(both[0] - both[1])
     return Interval(*np.exp([logs.value, logs.low, logs.high]).tolist())
 
 
@@ -117,6 +142,11 @@ def measure(
 ) -> Evidence:  # fmt: skip
     """Vary the error, the discount, the number of actions and p, one at a time."""
     lab = Lab(instances, seeds, root_of(rng))
+    settings: list[dict[str, Any]] = [{}, *({"discount": g} for g in discounts), *({"actions": a} for a in many)]
+    wanted = [(name, where) for name in SWEPT for where in settings]
+    wanted += [(name, {}) for name in (*map(name_of, POWERS), *map(fixed, FIXED))]
+    for name, where in each(wanted):
+        lab.run(name, **where)
     sweeps: dict[str, tuple[Sequence[float], dict[str, list[Floats]]]] = {
         "1/ε": ([1 / e for e in ERRORS], {n: [lab.arrivals(n, e) for e in ERRORS] for n in SWEPT}),
         "1/(1−γ)": (
@@ -131,13 +161,19 @@ def measure(
     powers = {p: [lab.arrivals(name_of(p), error) for error in ERRORS] for p in POWERS}
     few, much = times(lab, "t^10", "t²"), times(lab, "t^10", "t²", actions=many[-1])
     slow = times(lab, "t", "max")
+    others = {name: (times(lab, name, "t²"), times(lab, name, "t²", actions=many[-1])) for name in SOFT}
     biases = {operator: _bias(lab, operator) for operator in FIXED}
     return Evidence(
         finding=(
             f"With {ACTIONS} actions a larger p is faster in Q-learning too: t^10 needs {few:.2f} times the steps of t², and "
             f"p = 1 needs {slow:.2f} times those of max. With {many[-1]} actions it is the reverse ({much:.2f} times): there the "
             "overestimation of max costs more than the bias of an early small β. So the paper's remark is right where noise "
-            "rules, and not otherwise. Operators with a fixed β stop at the distance of their fixed point from Q*."
+            "rules, and not otherwise. Against boltz with the same β_t = t², "
+            + ", ".join(
+                f"{name.removesuffix(', t²')} needs {a:.2f} times the steps with {ACTIONS} actions and {b:.2f} with {many[-1]}"
+                for name, (a, b) in others.items()
+            )
+            + ". Operators with a fixed β stop at the distance of their fixed point from Q*."
         ),
         settings={
             "worlds": f"{instances} random MDPs of {STATES} states, random rewards scaled so that values are at most about 1, plus or minus {NOISE}",
@@ -168,18 +204,20 @@ def measure(
         tables=[
             Table(
                 caption=f"Power by which the steps to ε grow, with bootstrap intervals over {instances} worlds",
-                header=("β_t", *sweeps),
-                rows=[(n, *("not all arrive" if (i := fits[w, n]) is None else f"{i:.2f}" for w in sweeps)) for n in SWEPT],
+                header=("β_t, or operator", *sweeps),
+                rows=[(n, *(_power(fits[w, n], x, of[n]) for w, (x, of) in sweeps.items())) for n in SWEPT],
             ),
             Table(
-                caption="Steps to ε (geometric means), |A| = 4, γ = 0.8", header=("β_t", *(f"ε = {e:g}" for e in ERRORS)),
+                caption=f"Steps to ε (geometric means), |A| = {ACTIONS}, γ = {DISCOUNT}",
+                header=("β_t, or operator", *(f"ε = {e:g}" for e in ERRORS)),
                 rows=[(n, *(_steps(x) for x in logs)) for n, logs in
-                      [(name_of(p), of) for p, of in powers.items()] + [("max", sweeps["1/ε"][1]["max"])]],
+                      [(name_of(p), of) for p, of in powers.items()]
+                      + [(n, sweeps["1/ε"][1][n]) for n in ("max", *SOFT)]],
             ),
             Table(
                 caption=f"Fixed β = {BETA}: exact distance of the fixed point from Q*, the error at the end, and the share of "
                 f"runs within ε = {ERROR:g}",
-                header=("operator", "fixed point", "at the end", "share"), rows=[(n, *row) for n, row in biases.items()],
+                header=("operator", "fixed point", "at the end", "share"), rows=[(n, f"{bias:.3f}", f"{last:.3f}", f"{share:.2f}") for n, (bias, last, share) in biases.items()],
             ),
         ],
         figures=[
@@ -187,7 +225,7 @@ def measure(
                 name="sample-complexity",
                 caption=f"Steps until the error stays within ε against 1/ε, 1/(1−γ), |A| and p: geometric means of {instances} "
                 "worlds with 95 % intervals.",
-                alt="Steps grow as powers. DBS with p = 1 needs most at few actions; with 32 actions max and t^10 need more "
+                alt="Steps grow as powers. DBS with p = 1 needs most at few actions; with many actions max and t^10 need more "
                 "than t squared.",
                 draw=lambda: draw(sweeps, powers, ERRORS),
             )
@@ -199,13 +237,19 @@ def measure(
     )  # fmt: skip
 
 
-def _steps(logs: Floats) -> float | str:
-    return float(np.exp(logs.mean()).round()) if np.isfinite(logs).all() else "not all arrive"
+def _power(fit: Interval | None, x: Sequence[float], logs: Sequence[Floats]) -> str:
+    if fit is None:
+        return "not all arrive"
+    return f"{fit:.2f}" + ("" if (count := arriving(logs)) == len(x) else f", up to {x[count - 1]:g}")
+
+
+def _steps(logs: Floats) -> str:
+    return f"{np.exp(logs.mean()):,.0f}" if np.isfinite(logs).all() else "not all arrive"
 
 
 def _bias(lab: Lab, operator: str) -> tuple[float, float, float]:
     """The mean distance of the fixed points, the mean error at the end, and the share of runs that arrive."""
-    name = f"{operator}(beta={BETA})"
+    name = fixed(operator)
     exact = [
         distance(action_values(model, DISCOUNT, name), optimum)
         for model, optimum in (world(ACTIONS, DISCOUNT, instance) for instance in range(lab.instances))

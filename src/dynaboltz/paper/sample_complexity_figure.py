@@ -20,6 +20,8 @@ LOOKS: dict[str, dict[str, Any]] = {
     "t²": {"color": COLOURS[0], "marker": "o", "ls": "-", "label": r"DBS $\beta_t = t^2$"},
     "t^10": {"color": COLOURS[2], "marker": "^", "ls": ":", "label": r"DBS $\beta_t = t^{10}$"},
     "max": {"color": "#000000", "marker": "x", "ls": "-", "label": "max (Q-learning)"},
+    "mellowmax, t²": {"color": COLOURS[3], "marker": "D", "ls": "-.", "label": r"mellowmax $\beta_t = t^2$"},
+    "log-sum-exp, t²": {"color": COLOURS[4], "marker": "v", "ls": "-.", "label": r"log-sum-exp $\beta_t = t^2$"},
 }
 TITLES = {"1/ε": "accuracy", "1/(1−γ)": "horizon", "|A|": "actions"}
 
@@ -47,7 +49,7 @@ def draw(
     last.minorticks_off()
     last.legend(loc="upper right", fontsize=7)
     panels[0].set_ylabel("steps")
-    figure.legend(*panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=4)
+    figure.legend(*panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=6)
     drawn: MatplotlibFigure = figure
     return drawn
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -12,6 +13,7 @@ from dynaboltz.mdp import build_world
 from dynaboltz.paper.claim import Check, Claim, Evidence, Table
 from dynaboltz.paper.learners import root_of
 from dynaboltz.paper.learning_worlds import action_values, distance, endless, noisy_garnet
+from dynaboltz.paper.progress import each
 from dynaboltz.reports.figures import COLOURS, Figure, canvas
 from dynaboltz.reports.statistics import Interval, mean_interval
 from dynaboltz.tabular import Learning, learn
@@ -81,10 +83,9 @@ def measure(rng: np.random.Generator, *, seeds: int, steps: int) -> Evidence:
     root, at = root_of(rng), marks(steps)
     models = worlds()
     errors = {
-        (world, name): errors_of(model, changes, steps=steps, seeds=seeds, root=root + place)
-        for world, model in models.items()
-        for place, (name, changes) in enumerate((KEPT | BROKEN).items())
-    }  # fmt: skip
+        (world, name): errors_of(models[world], changes, steps=steps, seeds=seeds, root=root + place)
+        for world, (place, (name, changes)) in each(list(itertools.product(models, enumerate((KEPT | BROKEN).items()))))
+    }
     falls = {key: exponents(found, at) for key, found in errors.items()}
     last = {key: mean_interval(found[:, -1]) for key, found in errors.items()}
     fixed = f"β = {FIXED}"
