@@ -32,7 +32,7 @@ import numpy as np
 
 from dynaboltz.deep.agent import Agent
 from dynaboltz.runs import RunConfig, home_of, resume, train
-from faulty import Counter, Findings, at_step, config_of, forked, journal, state_of, whole
+from faulty import Counter, Findings, at_step, config_of, forked, journal, state_of
 
 ATARI = {
     "steps": 400, "agent.replay_start_steps": 64, "agent.replay_capacity_steps": 300, "agent.target_period": "10 updates",
@@ -57,6 +57,14 @@ def atari(env: str, **changes: Any) -> RunConfig:
     return config_of(env, "dbs-dqn", **{key.replace(".", "__"): value for key, value in values.items()})
 
 
+def undisturbed(config: RunConfig, folder: Path) -> str:
+    """The state of a run that nothing happened to."""
+    ended = forked(lambda: train(config, folder / "whole") and None, folder, limit=LIMIT)
+    if ended.code:
+        raise RuntimeError(f"{config.env} ended with exit code {ended.code}: {ended.said[-300:]}")
+    return state_of(config, folder / "whole")
+
+
 def count_steps(counter: Counter) -> None:
     """From here on ``counter`` holds how many steps the agent of this process has taken."""
     original = Agent.observe
@@ -72,7 +80,7 @@ def killed(tries: int, rng: np.random.Generator, folder: Path) -> Findings:
     """R2."""
     config = atari("atari/Breakout(sticky_actions=0.25)", saving__period_steps=INTERVAL)
     began = time.monotonic()
-    expected = whole(config, folder)
+    expected = undisturbed(config, folder)
     lasted = time.monotonic() - began
     counter, done, number = Counter(), 0, 0
     while done < tries:
@@ -107,7 +115,7 @@ def stopped(tries: int, rng: np.random.Generator, folder: Path) -> Findings:
     for kind, (env, changes) in enumerate(KINDS.items()):
         config, place = atari(env, **changes), folder / str(kind)
         place.mkdir()
-        expected = whole(config, place)
+        expected = undisturbed(config, place)
         for number in range(tries // len(KINDS)):
             step, root = int(rng.integers(1, config.steps)), place / str(number)
 
