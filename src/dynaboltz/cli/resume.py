@@ -13,7 +13,7 @@ from typing import Annotated
 
 import tyro
 
-from dynaboltz.cli.train import as_json, plain_warnings, report
+from dynaboltz.cli.train import as_json, finished, plain_warnings, report, told_if_left
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,7 +32,9 @@ def main(arguments: Sequence[str]) -> int:
     from dynaboltz.runs import resume
     from dynaboltz.runs.progress import shown
 
-    with plain_warnings(), shown(quiet=options.json) as watch:
+    before = finished([options.folder])
+    with told_if_left([options.folder]), plain_warnings(), shown(quiet=options.json) as watch:
         result = resume(options.folder, watch=watch)
-    print(json.dumps(as_json(result), indent=2) if options.json else "\n".join(report([result])))
+    again = "dynaboltz train with --force starts again"
+    print(json.dumps(as_json(result), indent=2) if options.json else "\n".join(report([result], before, again)))
     return 0

@@ -66,7 +66,7 @@ def main(arguments: Sequence[str]) -> int:
     options = tyro.cli(Options, args=arguments, prog="dynaboltz train", description=__doc__)
     if options.list:
         return list_presets(as_json=options.json)
-    from dynaboltz.runs import resolve, train
+    from dynaboltz.runs import home_of, resolve, train
     from dynaboltz.runs.progress import shown
     from dynaboltz.runs.several import train_several
 
@@ -74,11 +74,13 @@ def main(arguments: Sequence[str]) -> int:
     if options.dry_run:
         return plan(config, options.out, as_json=options.json)
     seeds = None if options.seeds is None else parse_seeds(options.seeds)
-    with plain_warnings(), shown(quiet=options.json) as watch:
+    configs = [config] if seeds is None else [replace(config, seed=seed) for seed in seeds]
+    folders = [home_of(one, options.out).folder for one in configs]
+    before = [] if options.force else finished(folders)
+    with told_if_left(folders, forced=options.force), plain_warnings(), shown(quiet=options.json) as watch:
         if seeds is None:
             results, faults, code = [train(config, options.out, force=options.force, watch=watch)], [], 0
         else:
-            configs = [replace(config, seed=seed) for seed in seeds]
             outcomes = train_several(configs, options.out, jobs=options.jobs, force=options.force, watch=watch)
             results = [one.result for one in outcomes if one.result is not None]
             faults = [f"seed {one.config.seed}: {one.fault}" for one in outcomes if one.result is None]
@@ -87,7 +89,7 @@ def main(arguments: Sequence[str]) -> int:
     if options.json:
         print(json.dumps(told[0] if seeds is None else {"runs": told, "failed": faults}, indent=2))
     else:
-        print("\n".join(report(results)))
+        print("\n".join(report(results, before)))
         for fault in faults:
             print(f"error: {fault}", file=sys.stderr)
     return code
@@ -167,8 +169,15 @@ def list_presets(*, as_json: bool) -> int:
     return 0
 
 
-def report(results: Sequence[Result]) -> list[str]:
-    """What runs came to, in lines."""
+def finished(folders: Sequence[Path]) -> list[str]:
+    """Those folders whose run has come to its end."""
+    from dynaboltz.runs import Home
+
+    return [str(folder) for folder in folders if Home(folder).record() is not None]
+
+
+def report(results: Sequence[Result], before: Sequence[str] = (), again: str = "--force starts again") -> list[str]:
+    """What runs came to, in lines; of those in the folders ``before`` nothing was left to do."""
     lines = []
     for one in results:
         parts = [f"{one.step:,} steps", f"{one.episodes:,} episodes"]
@@ -178,7 +187,26 @@ def report(results: Sequence[Result]) -> list[str]:
         elif not math.isnan(one.mean_return):
             parts.append(f"mean return {one.mean_return:.4g}")
         lines.append(f"{one.folder}: {', '.join(parts)}")
+        if one.folder in before:
+            lines.append(f"  it was finished before; {again}")
     return lines
+
+
+@contextlib.contextmanager
+def told_if_left(folders: Sequence[Path], *, forced: bool = False) -> Iterator[None]:
+    """Where a signal ends it, say what is kept and how it goes on."""
+    from dynaboltz.runs import Home
+
+    try:
+        yield
+    except (KeyboardInterrupt, SystemExit):
+        kept = [folder for folder in folders if any(Home(folder).checkpoints.glob("*"))]
+        if kept:
+            more = f" and {len(kept) - 1} more" if len(kept) > 1 else ""
+            same = "the same command without --force" if forced else "the same command"
+            alone = f", and so does: dynaboltz resume {kept[0]}" if len(folders) == 1 else ""
+            print(f"what is saved is in {kept[0]}{more}\n  {same} goes on from there{alone}", file=sys.stderr)
+        raise
 
 
 def as_json(result: Result) -> dict[str, Any]:
