@@ -10,13 +10,14 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from dynaboltz.deep.config import AgentConfig
 from dynaboltz.deep.presets import PRESETS, SCALES
 from dynaboltz.errors import UnknownNameError, UserError
 from dynaboltz.runs import toml
+from dynaboltz.runs.protocols import DEFAULT, by_protocol
 from dynaboltz.runs.settings import Given, build, check, flat, settings_of, unknown_key
 
 SINKS = ("console", "tensorboard", "wandb")
@@ -103,7 +104,7 @@ class RunConfig:
     """Where rows go besides the run's own file: console, tensorboard, wandb."""
 
     device: str = "cpu"
-    """Where the network lives: cpu, cuda, cuda:1, mps."""
+    """Where the network lives: cpu, cuda, cuda:1, mps. Only cpu is tested."""
 
     memory_limit_gb: float | None = None
     """Refuse to start above so many gigabytes; none takes what the machine has free."""
@@ -148,25 +149,45 @@ def _at_least(name: str, value: float, least: float, *, most: float = 2**53) -> 
 SETTINGS = settings_of(RunConfig)
 """Every key of a run's settings."""
 
+STANDING_FOR = ("preset", "protocol")
+"""Keys that stand for settings."""
+
 
 def resolve(preset: str | None, file: Path | None, given: Mapping[str, Given]) -> RunConfig:
     """The settings of a run: defaults, under a preset, under a TOML file, under what is given one by one.
 
-    The file may name the preset itself (``preset = "dqn"``); one named here comes before it.
+    The file may name the preset itself (``preset = "dqn"``); one named here comes before it. ``protocol`` stands, like
+    ``preset``, for settings: those of a named protocol of Atari, over the preset's.
     """
     values = ({} if file is None else toml.read(file)) | dict(given)
     values = {key: value for key, value in values.items() if not key.startswith(f"{MADE_WITH}.")}
-    named = values.pop("preset", None)
+    named, protocol = values.pop("preset", None), values.pop("protocol", None)
     place = named.place if named is not None and preset is None else ""
     preset = named.value if named is not None and preset is None else preset
     for key, value in values.items():
         if key not in SETTINGS:
-            raise unknown_key(key, SETTINGS, value.place, also=("preset",))
+            raise unknown_key(key, SETTINGS, value.place, also=STANDING_FOR)
     base: dict[str, object] = {}
     if preset is not None:
         name = _at_scale(preset, values.get("env"), place)
         base = flat(PRESETS[name](), "agent.") | {"name": name}
+    if protocol is not None:
+        values["env"], asked = _by_protocol(values.get("env"), protocol)
+        base = base | asked
     return build(RunConfig, values, base)
+
+
+def _by_protocol(env: Given | None, protocol: Given) -> tuple[Given, dict[str, object]]:
+    """The game by that protocol, and the settings that go with it."""
+    if env is None:
+        raise UserError(f"protocol in {protocol.place} needs a game: set env, such as atari/Breakout")
+    if "(" in str(env.value):
+        raise UserError(
+            f"protocol: {env.value!r} in {env.place} has settings of its own or names a protocol itself\n"
+            "  write the game alone, such as atari/Breakout, and protocol beside it"
+        )
+    world, asked = by_protocol(str(env.value), str(protocol.value))
+    return (env if protocol.value == DEFAULT else replace(env, value=world)), asked
 
 
 def _at_scale(preset: object, env: Given | None, place: str) -> str:

@@ -13,11 +13,13 @@ from dynaboltz.runs import session
 from dynaboltz.runs.config import RunConfig
 from dynaboltz.runs.episodes import Score, play
 from dynaboltz.runs.layout import Home, read_config
+from dynaboltz.runs.protocols import by_protocol
 from dynaboltz.runs.rows import line
 from dynaboltz.storage import Loaded, Store
 
 if TYPE_CHECKING:
     from dynaboltz.deep.agent import Agent
+    from dynaboltz.envs.spec import Spec
 
 ASKED = 1
 """Keeps the episodes of an evaluation that is asked for apart from those during the training."""
@@ -36,33 +38,44 @@ class Evaluated:
     """After how many steps of training the weights were so."""
     epsilon: float
     seed: int
+    env: str
+    """What was played: the run's own world, or its game by the protocol that was asked for."""
     score: Score
 
     def row(self) -> dict[str, Any]:
         """All of it, flat."""
-        about = {"which": self.which, "step": self.step, "epsilon": self.epsilon, "seed": self.seed}
+        about = {"which": self.which, "step": self.step, "epsilon": self.epsilon, "seed": self.seed, "env": self.env}
         return about | self.score.row()
 
 
 def evaluate(
-    folder: Path, *, episodes: int = 100, which: str = "last", epsilon: float | None = None, seed: int | None = None,
-    max_steps: int | None = None, tick: Callable[[], None] = lambda: None,
+    folder: Path, *, episodes: int | None = None, which: str = "last", epsilon: float | None = None,
+    seed: int | None = None, max_steps: int | None = None, protocol: str | None = None,
+    tick: Callable[[], None] = lambda: None,
 ) -> Evaluated:  # fmt: skip
     """The returns of a run's weights, and a line in its ``evaluations.jsonl``; the run itself stays as it is.
 
     Args:
         folder: that of the run, finished or not; also one that is being trained.
-        episodes: how many.
+        episodes: how many; 100, or what the protocol says, if no number is given.
         which: ``last`` weights, or those with the ``best`` evaluation.
         epsilon: share of random actions; that of the run's own evaluations if none is given.
         seed: of the episodes; the run's if none is given.
         max_steps: where an episode is cut; as the run's own evaluations do if none is given.
+        protocol: of Atari: the game is played by it, with its ε, its number of episodes and its cap, where it has them.
         tick: called at every step.
     """
     home, config = Home(folder), read_config(folder)
-    epsilon = config.evaluation.epsilon if epsilon is None else epsilon
+    env, asked = (config.env, {}) if protocol is None else by_protocol(config.env, protocol)
+    epsilon = asked.get("evaluation.epsilon", config.evaluation.epsilon) if epsilon is None else epsilon
     seed = config.seed if seed is None else seed
-    max_steps = config.evaluation.max_steps if max_steps is None else max_steps
+    max_steps = asked.get("evaluation.max_steps", config.evaluation.max_steps) if max_steps is None else max_steps
+    if episodes is None:
+        episodes = asked.get("evaluation.episodes", 100)
+        if not episodes:
+            raise UserError(
+                f"{protocol} takes the returns of the training and evaluates nothing; say how many episodes"
+            )
     if which not in WHICH:
         raise UnknownNameError("choice of weights", which, WHICH)
     for name, value, least, most in (("episodes", episodes, 1, 10**6), ("seed", seed, 0, 2**63 - 1),
@@ -71,12 +84,13 @@ def evaluate(
             raise UserError(f"{name} must be from {least} to {most:,}, got {value:g}")
     step, agent = agent_of(home, config, which)
     try:
+        _check_same_sight(env, agent.spec)
         score = play(
-            config.env, agent, episodes=episodes, epsilon=epsilon, max_steps=max_steps, key=(seed, ASKED, 0), tick=tick
+            env, agent, episodes=episodes, epsilon=epsilon, max_steps=max_steps, key=(seed, ASKED, 0), tick=tick
         )
     finally:
         agent.close()
-    found = Evaluated(folder=str(folder), which=which, step=step, epsilon=epsilon, seed=seed, score=score)
+    found = Evaluated(folder=str(folder), which=which, step=step, epsilon=epsilon, seed=seed, env=env, score=score)
     try:
         handle = os.open(home.evaluations, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
         with os.fdopen(handle, "wb") as file:
@@ -84,6 +98,20 @@ def evaluate(
     except OSError as fault:
         raise UserError(f"cannot write {home.evaluations}: {fault.strerror or fault}") from fault
     return found
+
+
+def _check_same_sight(env: str, trained: Spec) -> None:
+    """Refuse a world whose frames or actions are not those that the agent was trained on."""
+    from dynaboltz.envs import make
+
+    with make(env, stream=1) as envs:
+        spec = envs.spec
+    for name in ("n_actions", "action_labels", "shape", "stack"):
+        before, now = getattr(trained, name), getattr(spec, name)
+        if before != now:
+            raise UserError(
+                f"{env} has {name} {now}, and the run was trained with {before}: they cannot be put together"
+            )
 
 
 def agent_of(home: Home, config: RunConfig, which: str) -> tuple[int, Agent]:

@@ -39,7 +39,7 @@ from typing import Any
 from dynaboltz.errors import UnknownNameError, UserError
 from dynaboltz.files import opened
 from dynaboltz.runs import Given, RunConfig, resolve
-from dynaboltz.runs.config import SETTINGS
+from dynaboltz.runs.config import SETTINGS, STANDING_FOR
 from dynaboltz.runs.layout import safe
 from dynaboltz.runs.settings import flat, unknown_key, written
 from dynaboltz.runs.toml import LONGEST_BYTES
@@ -195,8 +195,8 @@ def _choice(settings: Mapping[str, Any], place: str) -> Choice:
 def _check_key(key: str, place: str) -> None:
     if key == "seed":
         raise UserError(f'seed in {place}: the seeds of a study stand at the top of it, as seeds = "0..4"')
-    if key not in SETTINGS and key != "preset":
-        raise unknown_key(key, SETTINGS, place, also=("preset",))
+    if key not in SETTINGS and key not in STANDING_FOR:
+        raise unknown_key(key, SETTINGS, place, also=STANDING_FOR)
 
 
 def _flat(tree: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
