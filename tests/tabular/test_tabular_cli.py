@@ -22,7 +22,8 @@ def test_learn_prints_the_question_and_a_table_with_intervals(capsys: pytest.Cap
     assert main(["learn", *QUICK]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "grid(rows=2, cols=2): 4 states, 4 actions"
-    assert "q_learning with boltzmann(beta=power(2)), γ = 0.9, α = constant(0.1), ε = constant(0.1)" in lines[1]
+    assert "q_learning with boltzmann(beta=power(2)) (t: episode), γ = 0.9, α = constant(0.1)" in lines[1]
+    assert lines[1].endswith("ties random, at most 300 steps an episode")
     assert lines[2].startswith("3 seeds × 20 episodes: ")
     assert lines[4].split() == ["episodes", "steps", "of", "an", "episode", "return", "of", "an", "episode"]
     assert len(lines) == 4 + 1 + 10 + 2
@@ -87,6 +88,11 @@ def test_learn_takes_gymnasium_ids_with_a_table(capsys: pytest.CaptureFixture[st
     assert json.loads(capsys.readouterr().out)["steps"] > 40
 
 
+def test_learn_numbers_the_three_parts_of_blackjacks_observations(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["learn", "Blackjack-v1", "--agent", "q", "--seeds", "2", "--episodes", "5"]) == 0
+    assert capsys.readouterr().out.startswith("Blackjack-v1: 704 states, 2 actions\n")
+
+
 @pytest.mark.parametrize(("arguments", "message"), [
     (["nowhere"], "unknown world 'nowhere'"),
     (["missing.npz"], "cannot read missing.npz"),
@@ -95,7 +101,8 @@ def test_learn_takes_gymnasium_ids_with_a_table(capsys: pytest.CaptureFixture[st
     (["NoSuch-v0"], "Gymnasium cannot make 'NoSuch-v0'"),
     (["FrozenLake-v1(colour=3)"], "Gymnasium cannot make"),
     (["CartPole-v1"], "a table needs a Discrete observation space"),
-    (["Blackjack-v1"], "a table needs a Discrete observation space"),
+    (["MountainCar-v0"], "a table needs a Discrete observation space"),
+    (["Pendulum-v1"], "a table needs a Discrete observation space"),
     (["chain", "--agent", "dqs"], "unknown agent 'dqs'"),
     (["chain", "--summary", "boltzman(beta=1)"], "did you mean 'boltzmann'"),
     (["chain", "--summary", "power(2)"], "is a schedule, not an operator"),
@@ -118,6 +125,8 @@ def test_learn_takes_gymnasium_ids_with_a_table(capsys: pytest.CaptureFixture[st
     (["chain", "--agent", "g_learning", "--prior", "(1, 2, 3)"], "3 numbers, and the world has 2 actions"),
     (["chain", "--agent", "g_learning", "--prior", "(1, -2)"], "finite numbers above 0"),
     (["chain", "--seeds", "0"], "seeds must be a whole number of at least 1"),
+    (["chain", "--seeds", "99999999999"], "at most 10,000,000 in one call, got 99,999,999,999"),
+    (["chain", "--seeds", "10000000", "--episodes", "1000000"], "take fewer seeds at a time"),
     (["chain", "--root", "-1"], "root must be a whole number"),
     (["chain", "--threads", "0"], "threads must be a whole number"),
     (["chain", "--out", "learned.pkl"], "unknown format '.pkl'"),

@@ -188,6 +188,9 @@ def test_rule_makes_the_choices_and_the_numbers_of_ten_plain_lines(
     ("q_learning", boltz, "boltzmann(beta=power(1))"),
     ("double_q_learning", from_the_other, "hard_max"),
     ("sarsa", of_the_action, None),
+    ("expected_sarsa", of_the_policy, None),
+    ("q_learning", log_sum_exp, "log_sum_exp(beta=3)"),
+    ("g_learning", mellow, "mellowmax(beta=linear(0.5))"),
 ])  # fmt: skip
 def test_rule_is_the_same_where_a_row_fills_no_register_and_states_lack_actions(
     rule: str, value: Value, summary: str | None

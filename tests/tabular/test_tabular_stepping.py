@@ -8,7 +8,7 @@ from typing import Any
 import gymnasium
 import numpy as np
 import pytest
-from gymnasium.spaces import Box, Discrete
+from gymnasium.spaces import Box, Discrete, MultiDiscrete, Tuple
 
 from dynaboltz.errors import DynaboltzError, UserError
 from dynaboltz.mdp import build_world, from_gymnasium, load, to_gymnasium
@@ -167,6 +167,54 @@ def test_interrupted_and_resumed_environment_is_equal(tmp_path: Path, monkeypatc
 
 class Wide(Corridor):
     observation_space = Box(0.0, 1.0, (3,))  # type: ignore[assignment]
+
+
+class Pairs(Corridor):
+    """The same corridor, seen as a pair of numbers whose first part says which half it is."""
+
+    observation_space = Tuple((Discrete(2, start=5), Discrete(3)))  # type: ignore[assignment]
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+        return self.seen(super().reset(seed=seed, options=options)[0]), {}
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        observation, *rest = super().step(action)
+        return self.seen(observation), *rest
+
+    def seen(self, observation: int) -> Any:
+        half, place = divmod(int(observation) - 10, 3)
+        return 5 + half, place
+
+
+class Grids(Pairs):
+    """The same as an array."""
+
+    observation_space = MultiDiscrete([2, 3])  # type: ignore[assignment]
+
+    def seen(self, observation: int) -> Any:
+        return np.array(divmod(int(observation) - 10, 3))
+
+
+@pytest.mark.parametrize("make", [Pairs, Grids])
+def test_observation_of_several_numbers_is_learned_like_their_one_number(make: type[Corridor]) -> None:
+    config = agent("dbs", episodes=40, discount=0.5)
+    one, several = learn(Corridor, config, seeds=2), learn(make, config, seeds=2)
+    assert several.q.shape == (2, 6, 4)
+    assert (several.q[:, :5] == one.q).all()
+    assert several.returns.tolist() == one.returns.tolist()
+
+
+@pytest.mark.parametrize(
+    "observation", [3, (1,), (0, 3), (2, 0), (0, 0.5), (0, "x"), (0, 1, 2), np.zeros((3, 1)), None]
+)
+def test_observation_that_has_no_number_is_told(observation: Any) -> None:
+    class Lost(Grids):
+        def seen(self, observation: int) -> Any:  # noqa: ARG002
+            return lost
+
+    lost = observation
+    with pytest.raises(DynaboltzError, match=r"not 2 whole numbers, from \(0, 0\) to \(1, 2\)"):
+        learn(Lost, agent("dbs", episodes=2))
 
 
 def test_environment_without_discrete_spaces_is_refused() -> None:

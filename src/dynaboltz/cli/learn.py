@@ -24,7 +24,7 @@ from dynaboltz.errors import UnknownNameError, UserError
 
 if TYPE_CHECKING:
     from dynaboltz.mdp import MDP
-    from dynaboltz.tabular import Learned, Progress
+    from dynaboltz.tabular import Learned, Learning, Progress
 
 SUFFIXES = (".csv", ".npz")
 PERIODS = 10
@@ -104,7 +104,7 @@ def main(arguments: Sequence[str]) -> int:
 
     def show(now: Progress) -> None:
         left = f", about {now.remaining_seconds:.0f} s left" if math.isfinite(now.remaining_seconds) else ""
-        line.say(f"{now.share:.0%}: {now.steps:,} steps, {now.steps_per_second / 1e6:.2f} million a second{left}")
+        line.say(f"{now.share:.0%}: {now.steps:,} steps, {_rate(now.steps_per_second)}{left}")
 
     learned = learn(
         world, config, seeds=options.seeds, root=options.root, threads=options.threads, progress=show,
@@ -229,10 +229,11 @@ def _report(options: Options, learned: Learned, rows: list[dict[str, Any]]) -> l
     config, total = learned.config, int(learned.total_steps.sum())
     lines = [
         f"{options.world}: {learned.q.shape[1]:,} states, {learned.q.shape[2]} actions",
-        f"{config.rule}{'' if config.summary is None else f' with {config.summary}'}, γ = {config.discount:g}, "
-        f"α = {config.step_size}, ε = {config.epsilon}, Q_0 = {config.initial}, ties {config.ties}",
+        f"{config.rule}{'' if config.summary is None else f' with {config.summary}'}{_clock(config)}, "
+        f"γ = {config.discount:g}, α = {config.step_size}, ε = {config.epsilon}, Q_0 = {config.initial}, "
+        f"ties {config.ties}, at most {config.max_steps:,} steps an episode",
         f"{len(learned.seeds):,} seeds × {config.episodes:,} episodes: {total:,} steps in {learned.seconds:.2f} s "
-        f"({total / learned.seconds / 1e6:.2f} million a second)",
+        f"({_rate(total / learned.seconds)})",
         "",
     ]
     header = ["episodes", "steps of an episode", "return of an episode"]
@@ -248,6 +249,19 @@ def _report(options: Options, learned: Learned, rows: list[dict[str, Any]]) -> l
     if options.out is not None:
         lines.append(f"written to {options.out}")
     return lines
+
+
+def _rate(steps_per_second: float) -> str:
+    millions = steps_per_second / 1e6
+    return f"{millions:.2f} million a second" if millions >= 0.1 else f"{steps_per_second:,.0f} a second"
+
+
+def _clock(config: Learning) -> str:
+    """What t counts, where there is a β_t."""
+    from dynaboltz.summaries import Dynamic
+
+    summary = config.parsed_summary
+    return f" (t: {config.clock})" if isinstance(summary, Dynamic) else ""
 
 
 def _cell(interval: Any) -> str:

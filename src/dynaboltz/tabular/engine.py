@@ -28,6 +28,7 @@ from dynaboltz.tabular.stepping import Worlds
 from dynaboltz.tabular.table import diverged
 
 NEVER = np.iinfo(np.int64).max
+MOST_SEEDS = 10**7
 
 
 def learn(
@@ -49,7 +50,8 @@ def learn(
 
     Args:
         world: a model with a start distribution; or a function that makes a Gymnasium environment with Discrete spaces,
-            whose episodes are each reset with a seed of their own.
+            whose episodes are each reset with a seed of their own. Observations may be MultiDiscrete or a Tuple of
+            Discrete ones, and are then numbered, the last part fastest.
         config: the agent.
         seeds: how many (0, 1, …) or which. What a seed does depends on it and the root alone: not on the other seeds,
             the threads, the progress or the interruptions.
@@ -118,6 +120,10 @@ def _compiled(session: Session, model: MDP, threads: int, keeper: Keeper) -> Non
     world, form, clocks = states.world_of(model, shape), states.form_of(config, shape), Clocks(config)
     run = Run(*(session.arrays[name] for name in states.ARRAYS))
 
+    # No seed at all: it compiles, or loads what was compiled, which is no part of the speed that is told.
+    kernels.advance(form, world, states.plan_of(config, clocks, 0, session.optimum, session.marks, 0.0), run, 0, 0, 0)
+    session.start_clock()
+
     def advance(first: int, last: int) -> tuple[int, int]:
         counters = run.counters[first:last]
         total = int(counters[counters[:, layout.STATUS] == layout.RUNNING, layout.TOTAL].min())  # all in one window
@@ -179,7 +185,9 @@ def _blocks(session: Session, window: int, threads: int) -> list[tuple[int, int]
 
 def _seeds(seeds: object) -> tuple[int, ...]:
     if isinstance(seeds, int | np.integer) and not isinstance(seeds, bool):
-        return tuple(range(_whole("seeds", seeds, 1)))
+        if _whole("seeds", seeds, 1) > MOST_SEEDS:
+            raise UserError(f"seeds must be at most {MOST_SEEDS:,} in one call, got {seeds:,}; pass a list of which")
+        return tuple(range(int(seeds)))
     if isinstance(seeds, str | bytes) or not isinstance(seeds, Sequence | np.ndarray):
         raise UserError(f"seeds must be a number of seeds, at least 1, or a list of them, got {seeds!r}")
     chosen = tuple(_whole("a seed", seed, 0) for seed in seeds)

@@ -62,7 +62,7 @@ class Learned:
     total_steps: Ints
     """Steps of each seed, those of an unfinished last episode included."""
     seconds: float
-    """Time spent, interrupted runs included."""
+    """Time spent on steps, interrupted runs included and compiling not."""
 
     def policy(self) -> Ints:
         """The greedy action of each seed and state, the lowest of several, −1 in a terminal state."""

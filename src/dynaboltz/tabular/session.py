@@ -50,6 +50,10 @@ class Session:
         """Spent, interrupted runs included."""
         return self.seconds_before + time.perf_counter() - self.began
 
+    def start_clock(self) -> None:
+        """Time counts from now on."""
+        self.began = self.told = time.perf_counter()
+
     def notify(self) -> None:
         """Tell of the progress, if there is someone to tell and the last time is a while ago."""
         now = time.perf_counter()

@@ -1,4 +1,4 @@
-"""Worlds that are no models: Gymnasium environments with Discrete spaces, stepped in Python."""
+"""Worlds that are no models: Gymnasium environments with observations that can be numbered, stepped in Python."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from dynaboltz.scalars import as_float
 from dynaboltz.tabular import layout
 from dynaboltz.tabular import state as states
 from dynaboltz.tabular.checkpoint import Keeper
+from dynaboltz.tabular.numbering import Numbering
 from dynaboltz.tabular.session import Session
 from dynaboltz.tabular.streams import episode_seeds
 from dynaboltz.tabular.table import TableAgent
@@ -28,7 +29,7 @@ class Worlds:
         self.make = make
         env = make()
         try:
-            self.name, self.shape, self.first_state, self.first_action = _spaces(env)
+            self.name, self.shape, self.numbering, self.first_action = _spaces(env)
         finally:
             getattr(env, "close", lambda: None)()
 
@@ -100,16 +101,10 @@ class Worlds:
             raise DynaboltzError(f"{self._place(agent)}, {what}: {type(fault).__name__}: {fault}") from fault
 
     def _state(self, agent: TableAgent, observation: Any) -> int:
-        number = as_float(
-            observation.item() if isinstance(observation, np.ndarray) and observation.ndim == 0 else observation
-        )
-        if number is None or not number.is_integer() or not 0 <= number - self.first_state < self.shape.states:
-            last = self.first_state + self.shape.states - 1
-            raise DynaboltzError(
-                f"{self._place(agent)}: the observation is {observation!r}, not a whole number "
-                f"from {self.first_state} to {last}"
-            )
-        return int(number) - self.first_state
+        number = self.numbering.state(observation)
+        if number is None:
+            raise DynaboltzError(f"{self._place(agent)}: the observation is {observation!r}, not {self.numbering}")
+        return number
 
     def _place(self, agent: TableAgent) -> str:
         counters = agent.counters
@@ -121,17 +116,21 @@ def _put_back(session: Session, place: int, rows: dict[str, Any]) -> None:
         session.arrays[name][place] = row
 
 
-def _spaces(env: Any) -> tuple[str, states.Shape, int, int]:
+def _spaces(env: Any) -> tuple[str, states.Shape, Numbering, int]:
     from gymnasium.spaces import Discrete
 
     name = str(getattr(getattr(env, "spec", None), "id", None) or type(env).__name__)
-    for what in ("observation_space", "action_space"):
-        space = getattr(env, what, None)
-        if not isinstance(space, Discrete):
-            raise UserError(f"{name}: a table needs a Discrete {what.replace('_', ' ')}, got {space}")
+    observations, actions = (getattr(env, what, None) for what in ("observation_space", "action_space"))
+    numbering = Numbering.of(observations)
+    if numbering is None:
+        raise UserError(
+            f"{name}: a table needs a Discrete observation space, got {observations}\n"
+            "  MultiDiscrete and a Tuple of Discrete ones can be numbered too; for others: dynaboltz train"
+        )
+    if not isinstance(actions, Discrete):
+        raise UserError(f"{name}: a table needs a Discrete action space, got {actions}")
     model = getattr(getattr(env, "unwrapped", env), "mdp", None)
-    observations, actions = env.observation_space, env.action_space
-    shape = states.Shape.plain(int(observations.n), int(actions.n))
+    shape = states.Shape.plain(numbering.count, int(actions.n))
     if isinstance(model, MDP):
         shape = states.Shape.of(model)
-    return name, shape, int(observations.start), int(actions.start)
+    return name, shape, numbering, int(actions.start)
