@@ -11,7 +11,7 @@ JOBS ?= 2
 READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup test lint types reproduce bench bench-planning bench-tabular bench-deep peers peers-deep faults clean
+.PHONY: help setup test lint types reproduce bench bench-planning bench-tabular bench-deep bench-atari atari-smoke peers peers-deep faults clean
 
 help:  ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 20
@@ -54,14 +54,20 @@ bench-tabular: $(READY)  ## tabular steps per second beside a C loop, JAX and a 
 bench-deep: $(READY)  ## deep updates per second beside Stable-Baselines3 (make peers-deep) and eager PyTorch
 	@$(BIN)/python benchmarks/deep.py $(if $(wildcard .venv-peers-deep/bin/python),--peers .venv-peers-deep/bin/python)
 
+bench-atari: $(READY)  ## Atari training steps per second beside the limit, and beside other libraries after make peers-deep
+	@$(BIN)/python benchmarks/atari.py $(if $(wildcard .venv-peers-deep/bin/python),--peers .venv-peers-deep/bin/python)
+
+atari-smoke: $(READY)  ## all 49 Atari games: trained, stopped, resumed to the same bits, evaluated
+	@$(BIN)/python benchmarks/atari_smoke.py
+
 peers: $(READY)  ## make .venv-peers/ with the solvers that bench-planning compares with
 	@$(PYTHON) -m venv .venv-peers
 	@.venv-peers/bin/python -m pip install --quiet --disable-pip-version-check quantecon mdpsolver pymdptoolbox
 
-peers-deep: $(READY)  ## make .venv-peers-deep/ with the Stable-Baselines3 that bench-deep compares with
+peers-deep: $(READY)  ## make .venv-peers-deep/ with the libraries that bench-deep and bench-atari compare with
 	@$(PYTHON) -m venv .venv-peers-deep
 	@PIP_CONSTRAINT=constraints.txt .venv-peers-deep/bin/python -m pip install --quiet --disable-pip-version-check \
-	  torch==2.13.0 stable-baselines3
+	  torch==2.13.0 stable-baselines3 ale-py opencv-python-headless gym pfrl packaging
 
 faults: $(READY)  ## the full counts: precision of the operators, certificates, resumed solves, saves that are killed
 	@$(BIN)/python benchmarks/faults_operators.py
@@ -70,6 +76,7 @@ faults: $(READY)  ## the full counts: precision of the operators, certificates, 
 	@$(BIN)/python benchmarks/faults_runs.py
 	@$(BIN)/python benchmarks/faults_storage.py
 	@$(BIN)/python benchmarks/faults_envs.py
+	@$(BIN)/python benchmarks/faults_atari.py
 
 clean:  ## remove .venv/ and out/
 	rm -rf $(VENV) $(OUT)
