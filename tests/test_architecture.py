@@ -23,6 +23,8 @@ HEAVY = {"torch", "jax", "numba", "llvmlite", "matplotlib", "jinja2", "ray", "al
 MAY_IMPORT_AT_TOP = {
     "deep/custom.py": {"torch"},
     "deep/device.py": {"torch"},
+    "deep/heads.py": {"torch"},
+    "deep/layers.py": {"torch"},
     "deep/torch_engine.py": {"torch"},
     "deep/steps.py": {"numba", "llvmlite"},
     "deep/target_rows.py": {"numba"},

@@ -18,6 +18,7 @@ from dynaboltz.deep.config import AgentConfig
 from dynaboltz.deep.engine import make_engine
 from dynaboltz.deep.faults import NonFinite
 from dynaboltz.deep.learner import Learner, Moment
+from dynaboltz.deep.noise import Noise
 from dynaboltz.deep.player import Player
 from dynaboltz.deep.records import Records
 from dynaboltz.deep.replay import Replay
@@ -39,7 +40,12 @@ class Agent:
         self.config, self.spec, self.n_envs = config, spec, n_envs
         self.steps = self.updates = self.syncs = self.episodes = 0
         self.engine = make_engine(config, spec, seed=seed, device=device)
-        self.learner = Learner(config, spec, self.engine)
+        self._noise = {
+            purpose: Noise(config, spec, seed=seed, purpose=purpose)
+            for purpose in ("acting", "learning")
+            if config.noisy
+        }
+        self.learner = Learner(config, spec, self.engine, self._noise.get("learning"))
         self.replay = Replay(config, spec, n_envs, seed=seed)
         self.stacker = Stacker(n_envs, spec)
         self.records = Records()
@@ -65,7 +71,10 @@ class Agent:
         self._begun = True
 
     def act(self) -> np.ndarray:
-        """Actions (n,) for the present observations: random with probability ε, else of the largest value."""
+        """Actions (n,) for the present observations: random with probability ε, else of the largest value.
+
+        Where layers are noisy, values are those under one new set of noise.
+        """
         if not self._begun:
             raise UserError("call begin(observation) before act()")
         n, draws = self.n_envs, self._draws
@@ -82,7 +91,8 @@ class Agent:
         return np.where(explores, random, self._best())
 
     def _best(self) -> np.ndarray:
-        best: np.ndarray = self.engine.values(self.stacker.inputs, self._acting).argmax(axis=1)
+        noise = self._noise["acting"].draw() if self._noise else None
+        best: np.ndarray = self.engine.values(self.stacker.inputs, self._acting, noise).argmax(axis=1)
         return best
 
     def observe(self, action: np.ndarray, step: Step) -> None:
@@ -197,6 +207,8 @@ class Agent:
         self.settle()
         tree: dict[str, Any] = {name: getattr(self, name) for name in _COUNTERS}
         pending = {"slot": self._batch.slot, "error": self.learner.targets.error, "counts": self.learner.targets.counts}
+        if self._noise:
+            tree["noise"] = {purpose: noise.state() for purpose, noise in self._noise.items()}
         return tree | {
             "learner": self.learner.state(),
             "replay": self.replay.state(),
@@ -216,6 +228,8 @@ class Agent:
         self.stacker.restore(tree["stacker"])
         restore_stream(self._explore, tree["explore"])
         self.records.restore(tree["records"])
+        for purpose, noise in self._noise.items():
+            noise.restore(tree["noise"][purpose])
         pending = tree["pending"]
         self._handed_over = pending is not None
         if pending is not None:

@@ -7,10 +7,11 @@ picture is flattened as (height, width, channel).
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -100,9 +101,25 @@ class Convolution:
         )  # fmt: skip
 
 
+class Dense(NamedTuple):
+    """A layer of weighted sums; max(0, ·) follows unless it is an output."""
+
+    name: str
+    inputs: int
+    units: int
+
+    @property
+    def is_output(self) -> bool:
+        """Whether its sums are action values, or parts or logits of them."""
+        return self.name.endswith("output")
+
+
 @dataclass(frozen=True, slots=True)
 class Architecture:
     """Convolutions, then dense layers with max(0, ·) between them; the last one gives the action values.
+
+    With ``duelling`` the last hidden layer and the output are there twice, Q = V + A − mean A; with ``noise`` a second
+    weight stands beside each dense one and scales its noise; with ``atoms`` so many logits stand in place of a value.
 
     An input is ``(n, stack, *shape)``. uint8 is divided by 255, bool is 0 or 1, Discrete observations are one-hot.
     For convolutions the channels are those of the oldest frame first; for dense layers everything is flattened.
@@ -110,9 +127,26 @@ class Architecture:
 
     convolutions: tuple[Convolution, ...]
     dense: tuple[int, ...]
-    """Sizes from the flattened input to the number of actions."""
+    """Sizes from the flattened input to the number of actions; at least one is between them."""
     channels_first: bool = False
     """Whether frames are (channels, height, width): so are those whose last axis is not the shortest."""
+    duelling: bool = False
+    noise: float = 0.0
+    """σ₀."""
+    atoms: int = 1
+
+    def dense_layers(self) -> tuple[Dense, ...]:
+        """The layers after the convolutions, in order; of two streams the value's comes first."""
+        *hidden, actions = self.dense
+        outputs = actions * self.atoms
+        pairs = [*itertools.pairwise(hidden)]
+        if not self.duelling:
+            layers = [Dense(f"hidden.{i}", *pair) for i, pair in enumerate(pairs)]
+            return (*layers, Dense("output", hidden[-1], outputs))
+        layers = [Dense(f"hidden.{i}", *pair) for i, pair in enumerate(pairs[:-1])]
+        for stream, units in (("value", self.atoms), ("advantage", outputs)):
+            layers += [Dense(f"{stream}.hidden", *pairs[-1]), Dense(f"{stream}.output", hidden[-1], units)]
+        return tuple(layers)
 
     def layout(self) -> Layout:
         """Where the weights are."""
@@ -121,11 +155,28 @@ class Architecture:
             fan_in = layer.channels * layer.kernel**2
             weights[f"convolution.{i}.weight"] = (layer.filters, layer.kernel, layer.kernel, layer.channels), fan_in
             weights[f"convolution.{i}.bias"] = (layer.filters,), fan_in
-        for i, (inputs, units) in enumerate(zip(self.dense, self.dense[1:], strict=False)):
-            name = f"hidden.{i}" if i < len(self.dense) - 2 else "output"
+        for name, inputs, units in self.dense_layers():
             weights[f"{name}.weight"] = (units, inputs), inputs
             weights[f"{name}.bias"] = (units,), inputs
+            if self.noise:
+                weights[f"{name}.weight.noise"] = (units, inputs), 0
+                weights[f"{name}.bias.noise"] = (units,), 0
         return Layout.of(weights)
+
+    def first_noise(self) -> dict[str, np.ndarray]:
+        """First values of what scales the noise: σ₀/√fan_in (Fortunato et al. 2018, Section 3.2)."""
+        if not self.noise:
+            return {}
+        found = {}
+        for name, inputs, units in self.dense_layers():
+            for part, shape in (("weight", (units, inputs)), ("bias", (units,))):
+                found[f"{name}.{part}.noise"] = np.full(shape, self.noise / math.sqrt(inputs))
+        return found
+
+    @property
+    def draws(self) -> int:
+        """Normal numbers that one set of noise takes: one for each input and each unit of a dense layer."""
+        return sum(layer.inputs + layer.units for layer in self.dense_layers()) if self.noise else 0
 
 
 FILTERS = {"minatar": ((16, 3, 1),), "nature": ((32, 8, 4), (64, 4, 2), (64, 3, 1))}
@@ -136,9 +187,10 @@ UNITS = {"minatar": (128,), "nature": (512,)}
 
 def architecture_of(config: AgentConfig, spec: Spec) -> Architecture:
     """The layers of a network we know, for these observations."""
+    head: dict[str, Any] = {"duelling": config.duelling, "noise": config.noisy, "atoms": config.atoms}
     if config.network == "mlp":
         inputs = spec.stack * (spec.n_values or math.prod(spec.shape))
-        return Architecture((), (inputs, *config.hidden, spec.n_actions))
+        return Architecture((), (inputs, *config.hidden, spec.n_actions), **head)
     if len(spec.shape) not in (2, 3):
         raise UserError(
             f"network: {config.network} needs frames of height × width, with channels as the first or last axis, "
@@ -160,5 +212,5 @@ def architecture_of(config: AgentConfig, spec: Spec) -> Architecture:
         layers.append(Convolution(height, width, channels, filters, kernel, stride))
         height, width, channels = layers[-1].shape
     return Architecture(
-        tuple(layers), (height * width * channels, *UNITS[config.network], spec.n_actions), channels_first
+        tuple(layers), (height * width * channels, *UNITS[config.network], spec.n_actions), channels_first, **head
     )

@@ -85,6 +85,15 @@ def sizes(name: str, value: Any) -> tuple[int, ...]:
     return tuple(whole(1, 1 << 16)(f"{name}[{i}]", size) for i, size in enumerate(value))
 
 
+def span(name: str, value: Any) -> tuple[float, float]:
+    """A check for an interval: its ends, the lower one first."""
+    ends = [as_float(end) for end in value] if isinstance(value, (tuple, list)) else []
+    low, high = ends if len(ends) == 2 else (None, None)
+    if low is None or high is None or not (math.isfinite(low) and math.isfinite(high) and low < high):
+        raise UserError(f"{name}: must be two numbers, the lower one first, for instance (-10, 10), got {value!r}")
+    return low, high
+
+
 def network(name: str, value: Any) -> str:
     """A check for the network's name."""
     known = ("mlp", "minatar", "nature")
@@ -125,6 +134,10 @@ CHECKS: dict[str, Check] = {
     "network": network,
     "hidden": sizes,
     "initialisation": one_of("torch", "he"),
+    "duelling": yes_or_no,
+    "noisy": real(0, 10),
+    "atoms": whole(1, 1 << 12),
+    "value_range": span,
     "dtype": one_of("float32", "float64"),
     "autocast": one_of("off", "bfloat16"),
     "engine": one_of("auto", "torch", "compiled"),

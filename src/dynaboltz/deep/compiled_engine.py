@@ -45,12 +45,14 @@ class CompiledEngine(Engine):
         self._last: Work | None = None
         self._slopes = self._rows = self._ones = np.zeros(0, dtype)
 
-    def values(self, inputs: np.ndarray, weights: str = "online") -> np.ndarray:
-        """Action values of a batch."""
+    def values(self, inputs: np.ndarray, weights: str = "online", noise: np.ndarray | None = None) -> np.ndarray:
+        """Action values of a batch; there are no noisy layers here."""
+        assert noise is None
         return self._run(inputs, weights, weights).q
 
-    def forward(self, inputs: np.ndarray) -> np.ndarray:
+    def forward(self, inputs: np.ndarray, noise: np.ndarray | None = None) -> np.ndarray:
         """Action values whose activations are kept for :meth:`gradients`."""
+        assert noise is None
         self._last = self._run(inputs, "online", "forward")
         return self._last.q
 

@@ -12,7 +12,8 @@ from functools import cached_property
 
 from dynaboltz.deep.checks import CHECKS, period
 from dynaboltz.errors import UserError
-from dynaboltz.operators import boltzmann, log_sum_exp
+from dynaboltz.operators import Operator, boltzmann, hard_max, log_sum_exp, mean
+from dynaboltz.operators.averages import EpsilonMixture
 from dynaboltz.schedules import Capped, Power, Schedule, parse_schedule
 from dynaboltz.summaries import Dynamic, Summary, parse_summary
 
@@ -62,6 +63,14 @@ class AgentConfig:
     """Units of each hidden layer of the ``mlp`` network."""
     initialisation: str = "torch"
     """``torch``: uniform within ±1/√fan_in, as in the Lua code of Mnih et al.; ``he``: He-uniform, biases 0."""
+    duelling: bool = False
+    """Streams for the state's value and the actions' advantages from the last hidden layer on (Wang et al. 2016)."""
+    noisy: float = 0.0
+    """σ₀ of the noise in dense layers, which explores in place of ε (Fortunato et al. 2018); 0 is off."""
+    atoms: int = 1
+    """Atoms of each action's distribution of returns (Bellemare, Dabney & Munos 2017); 1 is off: means alone."""
+    value_range: tuple[float, float] = (-10.0, 10.0)
+    """Returns of the first and the last atom; what lies outside counts as lying there."""
     dtype: str = "float32"
     """``float32`` or ``float64``: of weights, activations and targets."""
     autocast: str = "off"
@@ -152,6 +161,12 @@ class AgentConfig:
         return None if found is None else Period(*found)
 
     @property
+    def head(self) -> tuple[str, ...]:
+        """Which of ``duelling``, ``noisy`` and ``atoms`` are on."""
+        on = {"duelling": self.duelling, "noisy": self.noisy > 0, "atoms": self.atoms > 1}
+        return tuple(name for name, is_on in on.items() if is_on)
+
+    @property
     def power(self) -> Power:
         """The power t ↦ c·t^p that β follows, for an agent that learns c."""
         schedule = self.parsed_summary.schedule if isinstance(self.parsed_summary, Dynamic) else None
@@ -195,6 +210,7 @@ class AgentConfig:
                 raise UserError(f"c_reference: only the fixed policy of c_bar has one, got {self.c_reference}")
         elif isinstance(summary, Dynamic) and self.target_period == "none" and self.beta_clock == "target_sync":
             raise UserError("beta_clock: without a target network target_sync never ticks; write update or step")
+        self._check_head()
         self._check_sizes()
         if self.overlap and self.train_updates > 1:
             raise UserError(
@@ -204,6 +220,40 @@ class AgentConfig:
             raise UserError(
                 f"engine: compiled passes exist for mlp and minatar without autocast, got network {self.network!r} "
                 f"and autocast {self.autocast!r}\n  write engine='auto'"
+            )
+
+    def _check_head(self) -> None:
+        """Refuse what streams, noise and atoms do not go with."""
+        on = " and ".join(self.head)
+        if self.head and ":" in self.network:
+            raise UserError(
+                f"network: {self.network} brings its own layers, so {on} cannot be put into it\n"
+                "  take network='mlp', 'minatar' or 'nature', or leave out what is named"
+            )
+        if self.head and self.engine == "compiled":
+            raise UserError(f"engine: compiled has no {on}; write engine='auto' or engine='torch'")
+        if self.c_learning == "as_printed" and (self.noisy or self.atoms > 1):
+            raise UserError(
+                f"c_learning: the paper's formula knows no noise and no atoms, got noisy {self.noisy:g} and atoms "
+                f"{self.atoms}; write c_learning='corrected'"
+            )
+        if self.atoms == 1:
+            if self.value_range != AgentConfig.value_range:
+                raise UserError(
+                    f"value_range: only atoms have one, got {self.value_range} with atoms 1; write atoms=51"
+                )
+            return
+        operator = self.parsed_summary.operator
+        if not is_mixture(operator):
+            raise UserError(
+                f"summary: with atoms the backup is a mixture of the actions' distributions, and {operator.name} is no "
+                "weighted mean of action values\n  write a summary of hard_max, boltzmann, mean or epsilon_mixture, "
+                "or atoms=1"
+            )
+        if (self.loss, self.huber_bound) != (AgentConfig.loss, AgentConfig.huber_bound):
+            raise UserError(
+                f"loss: with atoms it is the Kullback-Leibler divergence, got loss {self.loss!r} and huber_bound "
+                f"{self.huber_bound:g}; leave both as they are"
             )
 
     def _check_sizes(self) -> None:
@@ -219,6 +269,15 @@ class AgentConfig:
             )
         if self.n_step >= self.replay_start_steps:
             raise UserError(f"n_step: must be below replay_start_steps ({self.replay_start_steps}), got {self.n_step}")
+
+
+def is_mixture(operator: Operator) -> bool:
+    """Whether the operator's value is the mean of the action values under its weights, for every row.
+
+    >>> is_mixture(boltzmann), is_mixture(log_sum_exp)
+    (True, False)
+    """
+    return operator in (hard_max, mean, boltzmann) or isinstance(operator, EpsilonMixture)
 
 
 def _number_or_spec(value: str) -> str | float:

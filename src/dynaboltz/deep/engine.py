@@ -31,18 +31,23 @@ class Engine(ABC):
 
     Results are NumPy arrays in the agent's dtype that stay as they are until the same method is called again with the
     same weights and the same n. ``values(…, "acting")`` may run in one thread while all else runs in another.
+    ``noise`` is a draw of :class:`~dynaboltz.deep.noise.Noise` for noisy layers; without it they have mean weights.
     """
 
     parameters: Parameters
     """The weights, gradients and moments; the passes read and write its flat arrays."""
 
     @abstractmethod
-    def values(self, inputs: np.ndarray, weights: str = "online") -> np.ndarray:
+    def values(self, inputs: np.ndarray, weights: str = "online", noise: np.ndarray | None = None) -> np.ndarray:
         """Action values (n, A) under the ``online``, ``target`` or ``acting`` weights. Keeps nothing for gradients."""
 
+    def distributions(self, inputs: np.ndarray, weights: str = "online", noise: np.ndarray | None = None) -> np.ndarray:  # noqa: ARG002
+        """Probabilities (n, A, K) of the atoms, whose means are :meth:`values`, from an engine that has atoms."""
+        raise UserError(f"engine: {type(self).__name__} has no atoms; write engine='torch'")
+
     @abstractmethod
-    def forward(self, inputs: np.ndarray) -> np.ndarray:
-        """Action values (n, A) under the online weights, keeping what :meth:`gradients` needs."""
+    def forward(self, inputs: np.ndarray, noise: np.ndarray | None = None) -> np.ndarray:
+        """Action values (n, A), or logits of atoms (n, A, K), of the online weights, kept for :meth:`gradients`."""
 
     @abstractmethod
     def gradients(self, actions: np.ndarray, cotangents: np.ndarray, rows: tuple[int, ...]) -> None:
@@ -50,7 +55,7 @@ class Engine(ABC):
 
         Args:
             actions: (n,) int64.
-            cotangents: (k, n) in the agent's dtype; an entry is often 0.
+            cotangents: (k, n), or of the chosen action's logits (k, n, K), in the agent's dtype; an entry is often 0.
             rows: k rows of ``parameters.gradients`` to overwrite.
         """
 
@@ -62,7 +67,7 @@ def engine_name(config: AgentConfig, device: str) -> str:
     """The engine that ``config.engine`` stands for."""
     if config.engine != "auto":
         return config.engine
-    ours = config.network in COMPILED_NETWORKS and config.autocast == "off" and device == "cpu"
+    ours = not config.head and config.network in COMPILED_NETWORKS and config.autocast == "off" and device == "cpu"
     return "compiled" if ours and "compiled" in ENGINES else "torch"
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,9 +11,11 @@ import numpy as np
 
 from dynaboltz.deep.batch import Batch
 from dynaboltz.deep.config import AgentConfig
+from dynaboltz.deep.distributions import Distributions
 from dynaboltz.deep.engine import Engine
 from dynaboltz.deep.faults import NonFinite
 from dynaboltz.deep.meta import FADED, Coefficient
+from dynaboltz.deep.noise import Noise
 from dynaboltz.deep.parameters import CHANGE, GRADIENT, REFERENCE
 from dynaboltz.deep.target_rows import STATISTICS
 from dynaboltz.deep.targets import Targets
@@ -36,13 +38,19 @@ class Moment:
 
 
 class Learner:
-    """The networks and c, and how one batch changes them."""
+    """The networks and c, and how one batch changes them; with ``noise``, each pass over the batch has its own."""
 
-    def __init__(self, config: AgentConfig, spec: Spec, engine: Engine) -> None:
+    def __init__(self, config: AgentConfig, spec: Spec, engine: Engine, noise: Noise | None = None) -> None:
         self.engine, self.parameters = engine, engine.parameters
         self.summary = config.parsed_summary
         self.double, self.munchausen = config.double, config.munchausen > 0
-        self.targets = Targets(config, spec.n_actions)
+        self.targets: Targets
+        self._ahead: Callable[..., np.ndarray]
+        if config.atoms == 1:
+            self.targets, self._ahead = Targets(config, spec.n_actions), engine.values
+        else:
+            self.targets, self._ahead = Distributions(config, spec.n_actions), engine.distributions
+        self._noise = noise
         self.coefficient = Coefficient(config) if config.c_learning != "off" else None
         self.before: tuple[np.ndarray, np.ndarray] | None = None
         """Inputs and actions of the last batch, where c is learned as the paper prints it."""
@@ -81,10 +89,10 @@ class Learner:
 
     def _evaluate(self, batch: Batch, slope: float, bar: float | None, now: Moment) -> None:
         engine = self.engine
-        following = engine.values(batch.next_inputs, "target")
-        online = engine.values(batch.next_inputs, "online") if self.double else None
-        here = engine.values(batch.inputs, "target") if self.munchausen else None
-        q = engine.forward(batch.inputs)
+        following = self._ahead(batch.next_inputs, "target", self._draw())
+        online = engine.values(batch.next_inputs, "online", self._draw()) if self.double else None
+        here = engine.values(batch.inputs, "target", self._draw()) if self.munchausen else None
+        q = engine.forward(batch.inputs, self._draw())
         self.targets(batch, q, following, beta=self.beta, online=online, here=here, slope=slope, bar=bar)
         if not math.isfinite(self.targets.counts[LOSS]):
             networks = (("online", q), ("target", following), ("online", online), ("target", here))
@@ -93,6 +101,9 @@ class Learner:
                     wrong = float(values[~np.isfinite(values)][0])
                     raise NonFinite(f"an action value of the {name} network", wrong, now.update, now.step)
             raise NonFinite("the loss", float(self.targets.counts[LOSS]), now.update, now.step)
+
+    def _draw(self) -> np.ndarray | None:
+        return None if self._noise is None else self._noise.draw()
 
     def _corrected(self, batch: Batch, learned: Coefficient, has_bar: bool) -> bool:
         parameters, cotangents = self.parameters, self.targets.cotangents

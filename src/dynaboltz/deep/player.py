@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Player:
-    """ε-greedy by the online network, with frames and random numbers of its own."""
+    """ε-greedy by the online network, with frames and random numbers of its own; noisy layers have mean weights."""
 
     def __init__(self, agent: Agent, n: int, *, epsilon: float, rng: np.random.Generator) -> None:
         self._agent, self._rng, self._epsilon = agent, rng, epsilon

@@ -35,6 +35,9 @@ def memory(config: AgentConfig, spec: Spec, n_envs: int = 1) -> dict[str, int]:
     inputs = config.batch_size * spec.stack * spec.bytes_per_frame
     width = np.dtype(config.dtype).itemsize if config.autocast == "off" else 2
     work = 2 * inputs + flat + 2 * config.batch_size * activations * width
+    if config.atoms > 1:  # at the next states probabilities and logits, here logits, their cotangents and projections
+        atoms = config.batch_size * config.atoms
+        work += 3 * atoms * spec.n_actions * np.dtype(config.dtype).itemsize + atoms * (8 + gradients * 8)
     if config.autocast != "off":
         work += layout.size * width * 2
     if config.c_learning == "as_printed":
@@ -58,4 +61,7 @@ def _network(config: AgentConfig, spec: Spec) -> tuple[Layout, int]:
 def _activations(architecture: Architecture, spec: Spec) -> int:
     shapes = [layer.shape for layer in architecture.convolutions]
     inputs = spec.stack * (spec.n_values or math.prod(spec.shape))
-    return inputs + sum(math.prod(shape) for shape in shapes) + sum(architecture.dense[1:])
+    kept = inputs + sum(math.prod(shape) for shape in shapes)
+    for layer in architecture.dense_layers():
+        kept += layer.units + (architecture.noise > 0) * (layer.inputs + 2 * layer.units)
+    return kept

@@ -23,7 +23,7 @@ SATURATED = 0.999
 """A state is saturated where one action has at least this weight: there the operator is the maximum."""
 
 NEGLIGIBLE = 1e-30
-"""A weight w_j below this is 0: it changes no c, and its subnormal products would make the pass backward slow."""
+"""A weight w_j below this is 0: it changes nothing, and its subnormal products would make the pass backward slow."""
 
 GRADIENT, CHANGE, REFERENCE = 0, 1, 2
 
@@ -155,3 +155,98 @@ def reference(
             cotangents[REFERENCE, j] = -loss.printed * delta
         else:
             cotangents[REFERENCE, j] = -loss.scale * importance[j] * min(max(delta, -loss.bound), loss.bound)
+
+
+@inlined
+def place(mass: Any, value: Any, low: Any, step: Any, into: Any) -> None:
+    """Add a mass at ``value`` to the two atoms around it, so that the mean stays; beyond the ends to the end."""
+    at = min(max((value - low) / step, 0.0), into.size - 1.0)
+    below = int(at)
+    above = at - below
+    into[below] += mass * (1.0 - above)
+    if above > 0.0:
+        into[below + 1] += mass * above
+
+
+@inlined
+def mix(weights: Any, ahead: Any, j: Any, reward: Any, discount: Any, low: Any, step: Any, into: Any) -> None:
+    """Σ_a weights_a·Φ(r + γ Z(s′_j, a)), the projection Φ onto the atoms being linear."""
+    into[:] = 0.0
+    for k in range(into.size):
+        mass = 0.0
+        for a in range(weights.size):
+            mass += weights[a] * ahead[j, a, k]
+        place(mass, reward + discount * (low + step * k), low, step, into)
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def categorical_backup(
+    action: Any, reward: Any, discount: Any, importance: Any, logits: Any, own: Any, ahead: Any, weighting: Any,
+    loss: Any, low: Any, step: Any, slope: Any, weights: Any, change: Any, target: Any, error: Any, cotangents: Any,
+    counts: Any,
+) -> None:  # fmt: skip
+    """Projected mixtures, their divergences, statistics, and the first two rows of cotangents, of logits here.
+
+    ``own`` are the next action values that give the weights, ``ahead`` the distributions that are mixed.
+    """
+    learns = cotangents.shape[0] > 1
+    atoms = logits.shape[2]
+    counts[:] = 0.0
+    for j in range(discount.size):
+        if discount[j] != 0.0:
+            top = weigh(own, j, weighting, weights)
+            mean = 0.0
+            for a in range(weights.size):
+                mean += weights[a] * own[j, a]
+            describe(weights, counts, top - mean, covariance(weights, own, own, j))
+            mix(weights, ahead, j, reward[j], discount[j], low, step, target[j])
+            if slope != 0.0:  # ∂p/∂β = p (x − b)
+                for a in range(weights.size):
+                    weights[a] *= slope * (own[j, a] - mean)
+                mix(weights, ahead, j, reward[j], discount[j], low, step, change)
+        else:
+            target[j, :] = 0.0
+            place(1.0, reward[j], low, step, target[j])
+        highest = logits[j, action[j], 0]
+        for k in range(atoms):
+            highest = max(highest, logits[j, action[j], k])
+        total = 0.0
+        for k in range(atoms):
+            total += math.exp(logits[j, action[j], k] - highest)
+        scale, log_total = loss.scale * importance[j], math.log(total)
+        divergence = predicted = expected = 0.0
+        for k in range(atoms):
+            log_p = logits[j, action[j], k] - highest - log_total
+            p, m = math.exp(log_p), target[j, k]
+            divergence += m * (math.log(m) - log_p) if m > 0.0 else 0.0
+            predicted += p * (low + step * k)
+            expected += m * (low + step * k)
+            found = scale * (p - m)
+            cotangents[GRADIENT, j, k] = found if abs(found) >= NEGLIGIBLE else 0.0
+        error[j] = 0.0 if divergence < 0.0 else divergence
+        counts[0] += scale * error[j]
+        counts[1] += predicted
+        counts[2] += abs(expected - predicted)
+        if learns:
+            moves = False
+            for k in range(atoms):
+                found = scale * change[k] if discount[j] != 0.0 and slope != 0.0 else 0.0
+                cotangents[CHANGE, j, k] = found if abs(found) >= NEGLIGIBLE else 0.0
+                moves = moves or abs(found) >= NEGLIGIBLE
+            counts[8] += moves
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def categorical_reference(
+    reward: Any, discount: Any, importance: Any, own: Any, ahead: Any, bar_weighting: Any, loss: Any, low: Any,
+    step: Any, weights: Any, bar: Any, target: Any, cotangents: Any,
+) -> None:  # fmt: skip
+    """The third row of cotangents, of the meta-objective: the divergence from the mixture under c̄."""
+    for j in range(discount.size):
+        scale = loss.scale * importance[j]
+        if discount[j] != 0.0:
+            weigh(own, j, bar_weighting, weights)
+            mix(weights, ahead, j, reward[j], discount[j], low, step, bar)
+        for k in range(bar.size):
+            moved = scale * (target[j, k] - bar[k]) if discount[j] != 0.0 else 0.0
+            cotangents[REFERENCE, j, k] = cotangents[GRADIENT, j, k] + moved

@@ -29,6 +29,15 @@ MADE_WITH = "made_with"
 OUTSIDE_IDENTITY = ("saving.", "sinks", "device", "memory_limit_gb", "agent.threads")
 """How and where a run is done; all else is what it is."""
 
+LATER = {
+    "agent.duelling": False,
+    "agent.noisy": 0.0,
+    "agent.atoms": 1,
+    "agent.value_range": (-10.0, 10.0),
+}
+"""Settings that came after runs had been made, each with the value that does what was done before it came. At that
+value a setting is no part of the identity, so that no run loses its own; whoever adds a setting adds it here."""
+
 WORLDS_OF_A_SCALE = {"minatar/": "minatar", "ALE/": "nature", "atari/": "nature"}
 """How the name of an environment begins, and the scale that a preset named without one then takes."""
 
@@ -135,7 +144,11 @@ class RunConfig:
     @property
     def identity(self) -> str:
         """The SHA-256 of every setting that says what the run is; not when, where or how it is done."""
-        settings = {key: value for key, value in flat(self).items() if not key.startswith(OUTSIDE_IDENTITY)}
+        settings = {
+            key: value
+            for key, value in flat(self).items()
+            if not key.startswith(OUTSIDE_IDENTITY) and not (key in LATER and value == LATER[key])
+        }
         settings["agent.summary"] = str(self.agent.parsed_summary)
         return hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()
 
