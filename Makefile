@@ -7,6 +7,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 OUT ?= out
+PEERS ?= $(wildcard .venv-peers/bin/python)
 JOBS ?= 2
 READY := $(VENV)/.ready
 
@@ -45,7 +46,7 @@ reproduce: $(READY)  ## the paper's claims and their verdicts → out/reproduce/
 bench: $(READY)  ## operator throughput beside this machine's limits
 	@$(BIN)/python benchmarks/operators.py
 
-bench-planning: $(READY)  ## sweeps beside the memory bandwidth, and solvers beside their peers
+bench-planning: $(READY)  ## sweeps beside the memory bandwidth, and solvers beside their peers, if make peers made them
 	@$(BIN)/python benchmarks/planning.py $(if $(PEERS),--peers $(PEERS))
 
 bench-tabular: $(READY)  ## tabular steps per second beside a C loop, JAX and a NumPy table
