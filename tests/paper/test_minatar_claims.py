@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import csv
 import gzip
+import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -10,18 +12,22 @@ from typing import Any
 
 import numpy as np
 import pytest
+import zstandard
 
 from dynaboltz.errors import UserError
 from dynaboltz.paper import minatar, minatar_clock
 from dynaboltz.paper.claim import Evidence, Verdict
 from dynaboltz.paper.minatar_rows import (
+    ROWS,
     Shipped,
     against,
     beyond_random,
     early_and_late,
     shipped,
 )
+from dynaboltz.reports.collect import collect
 from dynaboltz.runs import Given, home_of, resolve
+from dynaboltz.studies import read_study
 
 GAMES = ("minatar/asterix", "minatar/breakout", "minatar/freeway", "minatar/seaquest", "minatar/space_invaders")
 ALL = tuple(minatar_clock.READINGS.values())
@@ -133,12 +139,13 @@ def test_agent_below_random_is_named(tmp_path: Path) -> None:
     assert data.scale(data.scores("last evaluation")) == {}  # no game on which an agent beats random
 
 
-def test_readings_that_differ_refute_that_the_text_decides(folder: Path) -> None:
+def test_claim_of_every_reading_fails_where_one_does_not_win(folder: Path) -> None:
     rows_of(
         folder, "minatar-clock", {agent: -9 * (agent == "dbs-dqn-fixed-step") for agent in ALL[1:4] + ALL[5:]}, range(4)
     )
     found = measure(folder, minatar_clock.measure)
     assert by_fact(found, "every reading").true is False
+    assert by_fact(found, "every reading").detail.startswith("1 of 7 do")
     assert by_fact(found, "what t counts").true
     assert "steps loses to target syncs" in found.finding
     assert "c̄ = c loses to c̄ = c₀" in found.finding  # c₀ is the agent that is far ahead
@@ -146,13 +153,16 @@ def test_readings_that_differ_refute_that_the_text_decides(folder: Path) -> None
         figure.draw()
 
 
-def test_readings_that_agree_hold_and_those_that_are_missing_leave_it_open(folder: Path, tmp_path: Path) -> None:
+def test_claim_of_every_reading_holds_where_all_win_and_is_open_where_one_is_missing(
+    folder: Path, tmp_path: Path
+) -> None:
     assert measure(folder, minatar_clock.measure).verdict is Verdict.OUT_OF_REACH
-    rows_of(tmp_path / "all", "minatar", {"dqn": 0, "dbs-dqn": 0, "dbs-dqn-fixed": 0}, range(3))
+    rows_of(tmp_path / "all", "minatar", {"dqn": -6, "dbs-dqn": 0, "dbs-dqn-fixed": 0}, range(3))
     rows_of(tmp_path / "all", "minatar-clock", dict.fromkeys((*ALL[1:4], *ALL[5:]), 0), range(3))
+    rows_of(tmp_path / "all", "minatar-random", {"random": -20}, range(3))
     found = measure(tmp_path / "all", minatar_clock.measure)
     assert found.verdict is Verdict.HOLDS
-    assert "what t counts" not in found.finding
+    assert by_fact(found, "what t counts").true is False
 
 
 def test_backups_are_read_from_the_first_and_the_last_rows(folder: Path) -> None:
@@ -173,3 +183,29 @@ def test_same_rows_in_another_folder_give_the_same_evidence(
     assert (moved.finding, moved.settings, [c.detail for c in moved.checks]) == (
         here.finding, here.settings, [c.detail for c in here.checks],
     )  # fmt: skip
+
+
+SHIPPED = sorted(path for path in ROWS.iterdir() if path.is_dir())
+
+
+@pytest.mark.parametrize("study", SHIPPED, ids=lambda path: path.name)
+def test_shipped_rows_are_those_that_the_runs_ended_with(study: Path) -> None:
+    with (study / "results.csv").open(encoding="utf-8") as file:
+        told = {row["rows"] for row in csv.DictReader(file)}
+    found = set()
+    for packed in study.rglob("rows.jsonl.zst"):
+        found.add(hashlib.sha256(zstandard.ZstdDecompressor().decompress(packed.read_bytes())).hexdigest())
+    assert found == told
+
+
+@pytest.mark.parametrize("study", SHIPPED, ids=lambda path: path.name)
+def test_shipped_runs_are_finished_and_all_of_their_study(study: Path) -> None:
+    found = collect([study])
+    assert found.notes == ()
+    asked = read_study(Path(__file__).parents[2] / "studies" / f"{study.name}.toml").configs
+    assert {run.config.identity for run in found.runs} <= {config.identity for config in asked}
+
+
+def test_shipped_rows_are_small() -> None:
+    assert SHIPPED
+    assert sum(path.stat().st_size for path in ROWS.rglob("*") if path.is_file()) < 5_000_000

@@ -138,8 +138,13 @@ def _agree(found: Sequence[Against]) -> Check:
 
 
 def _real(fact: str, found: Sequence[Against]) -> Check:
-    real = [f"{one.agent} ({one.score}): {said(one)}" for one in found if one.real]
-    return Check(fact=fact, of="aside", true=bool(real), detail="; ".join(real) or f"none of {len(found)} comparisons")
+    """Which of them differ, by each score; the numbers are in the table."""
+    real = {
+        kind: [f"{one.agent} ({one.better.value:.2f})" for one in found if one.real and one.score == kind]
+        for kind in SCORES
+    }
+    said_ = "; ".join(f"by the {kind} {', '.join(names)}" for kind, names in real.items() if names)
+    return Check(fact=fact, of="aside", true=bool(said_), detail=said_ or f"none of {len(found)} comparisons")
 
 
 def _games(table: Any) -> Check:
@@ -280,7 +285,7 @@ def _draw_better(found: Sequence[Against]) -> MatplotlibFigure:
                 )
         axes.plot([], [], "o-", color=COLOURS[number], label=kind)
     axes.axvline(0.5, color="#555555", ls=":", lw=1)
-    axes.set_yticks(range(len(pairs)), [f"{agent} − {other}" for agent, other in reversed(pairs)])
+    axes.set_yticks(range(len(pairs)), [f"{agent} against {other}" for agent, other in reversed(pairs)])
     axes.set(xlim=(0, 1), xlabel="P(better); filled where beyond chance")
     axes.legend(loc="lower center", bbox_to_anchor=(0.4, 1.0), ncols=2)
     figure: MatplotlibFigure = drawn

@@ -219,17 +219,19 @@ def game_table(data: Shipped, agents: Sequence[str], kind: str = "last evaluatio
 
 
 def total_table(found: Sequence[Against], level: dict[str, Interval], runs: Callable[[str], int]) -> Table:
-    """A row a comparison, all games together."""
+    """A row a pair, all games together."""
+    last, mean = ([one for one in found if one.score == kind] for kind in SCORES)
     return Table(
-        caption="All games together: probability that a run is better, difference and level of the interquartile mean (0 is random, 1 "
-        f"the best agent of each game), with 95 % stratified bootstrap intervals; p after Holm over all {len(found)}",
-        header=("agent", "against", "runs a game", "score", "P(better)", "p", "difference", "its level"),
+        caption="All games together: probability that a run is better by its last evaluation, and by the mean of all; difference and level "
+        "of the interquartile mean of the last (0 is random, 1 the best agent of each game). 95 % stratified bootstrap intervals; p after "
+        f"Holm over all {len(found)}",
+        header=("agent", "against", "runs a game", "P(better), last", "p", "P(better), mean", "p of it", "difference", "level of the agent"),
         rows=[
             (
-                one.agent, one.other, f"{runs(one.agent)} and {runs(one.other)}", one.score, f"{one.better:.2f}", one.p, f"{one.ahead:.2f}" if one.ahead else "",
-                f"{level[one.agent]:.2f}" if one.agent in level and one.score == "last evaluation" else "",
+                one.agent, one.other, f"{runs(one.agent)} and {runs(one.other)}", f"{one.better:.2f}", one.p, f"{other.better:.2f}", other.p,
+                f"{one.ahead:.2f}" if one.ahead else "", f"{level[one.agent]:.2f}" if one.agent in level else "",
             )
-            for one in found
+            for one, other in zip(last, mean, strict=True)
         ],
     )  # fmt: skip
 
