@@ -78,6 +78,7 @@ faults: $(READY)  ## the full counts: precision of the operators, certificates, 
 	@$(BIN)/python benchmarks/faults_storage.py
 	@$(BIN)/python benchmarks/faults_envs.py
 	@$(BIN)/python benchmarks/faults_atari.py
+	@$(BIN)/python benchmarks/faults_watch.py
 
 clean:  ## remove .venv/ and out/
 	rm -rf $(VENV) $(OUT)

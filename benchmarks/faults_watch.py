@@ -5,7 +5,7 @@
 
 Foreign hosts, missing and wrong tokens, other methods, paths and addresses in every shape, requests that two readers
 would read differently, and clients that are slow or many. Each must be answered with a status from 400 to 499 within
-eight seconds, with nothing of the page or the run in the answer; after each the server must answer a good request, and
+fifteen seconds, with nothing of the page or the run in the answer; after each the server must answer a good request, and
 at the end the run's folder must be as it was. Exit code 1 if anything does not hold.
 """
 
@@ -24,12 +24,12 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 from urllib.parse import urlsplit
 
 from dynaboltz.runs import Given, Home, resolve
 
-SECONDS = 8.0
+SECONDS = 15.0
+"""Three times the server's own patience."""
 STALLED = 40
 """Clients that begin a request, all at once, and say nothing more."""
 GOOD = ("/state", "/rows?place=0&mark=", "/moment?after=0")
@@ -57,10 +57,6 @@ class Server:
         lines += [] if host is None else [f"Host: {host or self.host}"]
         lines += [] if token is None else [f"X-Dynaboltz-Token: {token or self.token}"]
         return ("\r\n".join([*lines, *headers, "", ""]) + body).encode("latin-1")
-
-
-def changed(*headers: str, **changes: Any) -> Callable[[Server], bytes]:
-    return lambda server: server.ask(changes.pop("target", "/state"), changes.pop("method", "GET"), *headers, **changes)
 
 
 def to(host: str) -> Callable[[Server], bytes]:
@@ -161,6 +157,7 @@ REQUESTS: dict[str, Callable[[Server], bytes]] = {
     "a header of 10,000": with_("X-Long: " + "a" * 10_000),
     "a header of a million": with_("X-Long: " + "a" * 1_000_000),
     "a hundred headers": with_(*(f"X-{i}: a" for i in range(100))),
+    "a header of spaces": with_("X-A:" + " " * 7000 + "\x01"),
     "length and chunks": with_("Content-Length: 4", "Transfer-Encoding: chunked", body="0\r\n\r\n"),
     "chunks": with_("Transfer-Encoding: chunked", body="0\r\n\r\n"),
     "chunks in disguise": with_("Transfer-Encoding : chunked", body="0\r\n\r\n"),
@@ -192,14 +189,12 @@ REQUESTS: dict[str, Callable[[Server], bytes]] = {
 """Name → the bytes that are sent."""
 
 
-def answer(server: Server, sent: bytes, *, seconds: float = SECONDS, close: bool = False) -> tuple[int | None, bytes]:
+def answer(server: Server, sent: bytes) -> tuple[int | None, bytes]:
     """Status and bytes of what the server says; None where it says nothing, or does not end."""
-    found, end = b"", time.monotonic() + seconds
-    with socket.create_connection(("127.0.0.1", server.port), seconds) as line:
+    found, end = b"", time.monotonic() + SECONDS
+    with socket.create_connection(("127.0.0.1", server.port), SECONDS) as line:
         with contextlib.suppress(OSError):  # it may answer and close before it has all
             line.sendall(sent)
-            if close:
-                line.shutdown(socket.SHUT_WR)
         try:
             while part := line.recv(1 << 16):
                 found += part
@@ -311,19 +306,20 @@ def main() -> int:
         with served(folder, "--no-agent") as (server, process):
             checks: dict[str, Callable[[], str]] = {one: lambda one=one: wrong(server, one) for one in REQUESTS}  # type: ignore[misc]
             checks |= {"stalled clients": lambda: stalled(server), "dripping client": lambda: dripping(server)}
-            checks["listens here alone"] = lambda: local(server)
+            checks["a listener elsewhere"] = lambda: local(server)
             found = {one: check() for one, check in checks.items()}
-            served_well = [answer(server, server.ask(target))[0] == 200 for target in GOOD]
-            alive = process.poll() is None and all(served_well)
-        code = process.returncode
+            statuses = [answer(server, server.ask(target))[0] for target in GOOD]
+        changed = content(folder) != before
     failures = [text for text in found.values() if text]
-    failures += [] if alive and code == 0 else [f"the server is no longer well: {served_well}, exit code {code}"]
-    failures += [] if content(folder) == before or not folder.exists() else ["the run's folder has changed"]
+    refused = len(found) - len(failures)
+    failures += [] if statuses == [200] * len(GOOD) else [f"at the end good requests were answered by {statuses}"]
+    failures += [] if process.returncode == 0 else [f"the server ended with code {process.returncode}"]
+    failures += ["the run's folder has changed"] if changed else []
     seconds = round(time.monotonic() - began, 1)
     record = {
         "id": "R23",
         "tries": len(found),
-        "refused": len(found) - len(failures),
+        "refused": refused,
         "failures": failures,
         "seconds": seconds,
     }
@@ -332,8 +328,8 @@ def main() -> int:
     else:
         for one, text in found.items():
             print(f"  {one:38s} {text or 'refused'}")
-        print(f"R23   {len(found)} tries   {record['refused']} as they must be   {seconds} s")
-        print("\n".join(failures))
+        print(f"R23   {len(found)} tries   {refused} refused   {seconds} s")
+        print("\n".join(failures) or "the server is well, the run as it was")
     return 1 if failures else 0
 
 

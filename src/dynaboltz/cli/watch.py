@@ -8,7 +8,6 @@ Ctrl-C ends it.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,9 +16,6 @@ from typing import Annotated, Literal
 import tyro
 
 from dynaboltz.mdp.calls import number, whole
-
-NICENESS = 10
-"""So much does this process stand back behind the training."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,9 +44,6 @@ def main(arguments: Sequence[str]) -> int:
     whole("--port", options.port, 0, 65535)
     number("--fps", options.fps, 0.1, 30)
     from dynaboltz.watch import Watcher, watch
-
-    if hasattr(os, "nice"):
-        os.nice(NICENESS)
 
     def ready(address: str) -> None:
         print(f"watch: {address}\n  Ctrl-C ends it; the run is only read", flush=True)

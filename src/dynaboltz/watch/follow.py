@@ -24,6 +24,8 @@ CHUNK = 1 << 20
 """Bytes that are read at a time, about."""
 LONGEST = 16 << 20
 """Bytes of a line; a longer one is passed over."""
+LARGEST = 1 << 53
+"""Of the steps, and of the places in a file: what a page's numbers hold exactly."""
 MARKED = 64
 """Bytes before a place that tell whether it is still there."""
 TAILS = (1 << 16, LONGEST)
@@ -103,14 +105,24 @@ def tail(path: Path) -> list[Row]:
 
 def number(value: object) -> float | None:
     """A finite number, or None."""
-    plain = isinstance(value, int | float) and not isinstance(value, bool)
-    return float(value) if plain and math.isfinite(value) else None  # type: ignore[arg-type]
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    try:
+        return float(value) if math.isfinite(value) else None
+    except OverflowError:  # an integer that is larger than any float
+        return None
+
+
+def step_of(row: Row) -> int | None:
+    """The step of a row, if it has one."""
+    step = row.get("step")
+    return step if type(step) is int and 0 <= step <= LARGEST else None
 
 
 def as_row(text: bytes) -> Row | None:
     """A line as a row, if it is one."""
     row = _object(text)
-    whole = row is not None and isinstance(row.get("kind"), str) and type(row.get("step")) is int
+    whole = row is not None and isinstance(row.get("kind"), str) and step_of(row) is not None
     return row if whole else None
 
 

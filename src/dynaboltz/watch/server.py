@@ -14,7 +14,7 @@ from pathlib import Path
 from dynaboltz.errors import UnknownNameError, UserError
 from dynaboltz.reports.page import embedded_json
 from dynaboltz.runs import Home, read_config
-from dynaboltz.watch.follow import follow
+from dynaboltz.watch.follow import LARGEST, follow
 from dynaboltz.watch.gate import LONGEST_HEAD, Gate, Refused, Request, begins_well, parse
 from dynaboltz.watch.page import page
 from dynaboltz.watch.stage import Stage
@@ -29,7 +29,6 @@ LINGER_SECONDS, LINGER_BYTES = 1.0, 1 << 20
 """How long, and how much, of what a refused client goes on to send is read, so that it sees its answer."""
 PARENT_SECONDS = 1.0
 """Between looks whether the process that started this one is still there."""
-LARGEST_PLACE = 1 << 53
 ENDS = b"\r\n\r\n"
 
 COMMON = {
@@ -101,27 +100,31 @@ def watch(watcher: Watcher, *, port: int = 0, ready: Callable[[str], None]) -> N
 
 
 async def _serve(watcher: Watcher, port: int, ready: Callable[[str], None]) -> None:
-    parent = os.getppid()
+    parent, alone = os.getppid(), False
     ended = asyncio.Event()
     for name in ("SIGINT", "SIGTERM", "SIGHUP"):
         number = getattr(signal, name, None)
-        if number is not None and signal.getsignal(number) != signal.SIG_IGN:  # nohup stays nohup
+        if number is not None and signal.getsignal(number) != signal.SIG_IGN:
             with contextlib.suppress(NotImplementedError, ValueError, RuntimeError):
                 asyncio.get_running_loop().add_signal_handler(number, ended.set)
+        elif name == "SIGHUP":  # by nohup it is asked to stay when the terminal goes; Windows has no such signal
+            alone = True
     doors = Doors(watcher)
     try:
         server = await asyncio.start_server(doors.come_in, HOST, port, limit=LONGEST_HEAD, backlog=MOST_CONNECTIONS)
     except (OSError, OverflowError) as fault:
         reason = getattr(fault, "strerror", None) or fault
         raise UserError(f"cannot listen at {HOST}:{port}: {reason}\n  --port 0 takes one that is free") from None
-    async with server:
+    try:
         port = server.sockets[0].getsockname()[1]
         doors.gate = Gate(port, watcher.token)
         ready(f"http://{HOST}:{port}/?token={watcher.token}")
-        while os.getppid() == parent:
+        while alone or os.getppid() == parent:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(ended.wait(), PARENT_SECONDS)
                 return
+    finally:
+        server.close()  # and no wait for those who are inside: they may be slow
 
 
 class Doors:
@@ -214,6 +217,6 @@ async def _send(
 
 def _count(text: str) -> int:
     """A number of a query."""
-    if not text.isdecimal() or int(text) > LARGEST_PLACE:
+    if not text.isdecimal() or len(text) > 16 or int(text) > LARGEST:
         raise Refused(HTTPStatus.BAD_REQUEST, "a number is none")
     return int(text)

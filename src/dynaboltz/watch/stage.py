@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import base64
 import contextlib
+import os
 import struct
+import sys
 import threading
 import time
 import zlib
@@ -29,8 +31,10 @@ FRESH_SECONDS = 3.0
 """Between looks for newer weights."""
 CLOSING_SECONDS = 0.8
 """How long the last moment of an episode stands still."""
-LARGEST = 480
-"""Pixels of a picture's longer side; a larger one is thinned out."""
+LARGEST = 640
+"""Pixels of a picture's longer side; a larger one is made smaller."""
+NICENESS = 5
+"""So much does the play stand back behind the training."""
 LONGEST_TEXT = 20_000
 
 
@@ -85,7 +89,7 @@ class Stage:
         self.home, self.config, self.which, self.fps, self._beta_now = home, config, which, fps, beta
         self._summary = config.agent.parsed_summary
         self._ended, self._looked, self._looked_at = threading.Event(), threading.Event(), 0.0
-        self._moment: dict[str, Any] = {"n": 0, "message": "the agent is being made ready"}
+        self._moment: dict[str, Any] = {"n": 1, "message": "the agent is being made ready"}
         self._place: Place | None = None
         self._beta: float | None = None
         self._next_check = 0.0
@@ -106,6 +110,8 @@ class Stage:
         self._thread.join(5)
 
     def _run(self) -> None:
+        if sys.platform == "linux":
+            os.nice(NICENESS)  # there it is that of this thread alone: requests are still answered at once
         while self._watched():
             try:
                 self._play()
@@ -162,7 +168,7 @@ class Stage:
 
     def _show(self, scene: Scene) -> None:
         began = time.monotonic()
-        picture = None if scene.picture is None else base64.b64encode(png(thinned(scene.picture))).decode("ascii")
+        picture = None if scene.picture is None else base64.b64encode(png(smaller(scene.picture))).decode("ascii")
         labels = [scene.spec.label(action)[:40] for action in range(scene.spec.n_actions)]
         self._moment = {
             "n": self._moment["n"] + 1, "weights_step": None if self._place is None else self._place.step,
@@ -196,10 +202,14 @@ def _fixed(summary: object) -> bool:
     return hasattr(summary, "sharpness")
 
 
-def thinned(picture: np.ndarray) -> np.ndarray:
-    """The picture with every k-th pixel, so that it is not larger than ``LARGEST``."""
+def smaller(picture: np.ndarray) -> np.ndarray:
+    """The mean of every square of k × k pixels, so that the picture is not larger than ``LARGEST``."""
     k = -(-max(picture.shape[:2]) // LARGEST)
-    return picture[::k, ::k]
+    if k == 1:
+        return picture
+    high, wide = (size // k for size in picture.shape[:2])
+    squares = picture[: high * k, : wide * k].reshape(high, k, wide, k, -1)
+    return squares.mean(axis=(1, 3)).astype(np.uint8)
 
 
 def png(picture: np.ndarray) -> bytes:

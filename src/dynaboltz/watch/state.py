@@ -12,12 +12,13 @@ from pathlib import Path
 from typing import Any
 
 from dynaboltz.runs import Home, RunConfig
-from dynaboltz.watch.follow import number, tail
+from dynaboltz.watch.follow import number, step_of, tail
 
 WINDOW_SECONDS = 60.0
 """Over which the speed is measured."""
 QUIET_SECONDS = 120.0
 """After which a run on another machine counts as stopped, if it has written nothing."""
+LARGEST_PID = 1 << 31
 HOLDER = re.compile(r"process (\d+) on (.+)\n?")
 
 
@@ -37,7 +38,7 @@ class Standing:
         if not self.home.folder.is_dir():
             return self.about | {"phase": "gone", "note": "the folder is no longer there"}
         rows, journal = tail(self.home.rows), tail(self.home.journal)
-        step = next((row["step"] for row in reversed(rows) if type(row.get("step")) is int), 0)
+        step = next((step for row in reversed(rows) if (step := step_of(row)) is not None), 0)
         pid, alive = self._process(journal)
         phase, note = self._phase(journal, alive)
         rate = self._rate(step, journal) if phase == "training" else None
@@ -78,7 +79,7 @@ class Standing:
         if holder is not None and holder[1] != socket.gethostname():
             return None, time.time() - _written(self.home) < QUIET_SECONDS
         pid = begun.get("pid")
-        if type(pid) is not int or pid <= 0:
+        if type(pid) is not int:
             return None, False
         return pid, lives(pid, _moment(begun.get("time")))
 
@@ -116,6 +117,8 @@ def lives(pid: int, moment: float | None) -> bool:
     """Whether there is a process of this number that was there at ``moment``; one that came later is another."""
     if os.name != "posix":
         return _fresh(moment)
+    if not 0 < pid < LARGEST_PID:
+        return False
     try:
         os.kill(pid, 0)
     except ProcessLookupError:

@@ -51,6 +51,7 @@ def newest(home: Home, which: str, *, besides: Place | None = None, run: str) ->
             manifest = manifests.read(place.path)
             if manifest.run == run:
                 return place, _read(place, manifest)
+            faults.append(f"{place.path.name}: it is of other settings than those in {home.config.name}")
         except (Damaged, OSError) as fault:
             if place.path.exists():  # not just removed by the training, for a newer one
                 faults.append(f"{place.path.name}: {fault}")

@@ -2,7 +2,8 @@
 // Curves of numbers by steps: as many bins as there are pixels to see, the mean of each as a line, its range as a band.
 const Curves = (() => {
   const SVG = "http://www.w3.org/2000/svg";
-  const LEFT = 52, RIGHT = 12, TOP = 8, BOTTOM = 26, PIXELS = 3, PIXELS_OF_BAND = 8, DOTS = 40;
+  const LEFT = 56, RIGHT = 12, TOP = 8, BOTTOM = 26, PIXELS = 3, PIXELS_OF_BAND = 8, DOTS = 40;
+  const FLATTEST = 2e-3;  // the least range, beside the values: less would be rounding, in labels too long for their place
   const SUPERSCRIPT = Object.fromEntries([..."-0123456789"].map((digit, i) => [digit, [..."⁻⁰¹²³⁴⁵⁶⁷⁸⁹"][i]]));
 
   const make = (tag, attributes = {}, ...children) => {
@@ -12,19 +13,28 @@ const Curves = (() => {
     return node;
   };
 
+  const powered = (x) => {
+    const [mantissa, exponent] = x.toExponential(2).split("e");
+    return [Number(mantissa), `10${[...exponent.replace("+", "")].map((digit) => SUPERSCRIPT[digit]).join("")}`];
+  };
   // A number to read.
   const show = (x) => {
     if (x === null || x === undefined || !Number.isFinite(x)) return "–";
     if (Number.isInteger(x) && Math.abs(x) < 1e6) return x.toLocaleString("en").replace("-", "−");
     const size = Math.abs(x);
     if (size === 0 || (size >= 1e-3 && size < 1e6)) return Number(x.toPrecision(4)).toLocaleString("en", { maximumFractionDigits: 9 }).replace("-", "−");
-    const [mantissa, exponent] = x.toExponential(2).split("e");
-    return `${Number(mantissa)} × 10${[...exponent.replace("+", "")].map((digit) => SUPERSCRIPT[digit]).join("")}`.replace("-", "−");
+    const [mantissa, power] = powered(x);
+    return `${mantissa} × ${power}`.replace("-", "−");
   };
-  const brief = (x) => {
-    const size = Math.abs(x);
-    for (const [unit, letter] of [[1e9, "G"], [1e6, "M"], [1e3, "k"]]) if (size >= unit) return `${show(Number((x / unit).toPrecision(3)))}${letter}`;
-    return show(Number(x.toPrecision(6)));
+  // A tick's number, with as many digits as tell it from its neighbours.
+  const brief = (x, step) => {
+    const size = Math.abs(x), digits = size ? Math.min(12, Math.max(1, Math.floor(Math.log10(size) + 1e-9) - Math.floor(Math.log10(step) + 1e-9) + 1)) : 1;
+    if (size >= 1e12 || (size && size < 1e-5)) {
+      const [mantissa, power] = powered(x);
+      return `${mantissa === 1 ? "" : mantissa === -1 ? "-" : `${mantissa}·`}${power}`.replace("-", "−");
+    }
+    const [unit, letter] = [[1e9, "G"], [1e6, "M"], [1e3, "k"]].find(([least]) => size >= least) ?? [1, ""];
+    return `${Number((x / unit).toPrecision(digits)).toLocaleString("en", { maximumFractionDigits: 9 })}${letter}`.replace("-", "−");
   };
 
   const ticks = (low, high, count) => {
@@ -38,6 +48,7 @@ const Curves = (() => {
     for (let k = Math.ceil(low / step); k * step <= high * (1 + 1e-12) && found.length < 20; k++) found.push(k * step);
     return found;
   };
+  const apart = (found) => found.length > 1 ? found[1] - found[0] : Math.abs(found[0]) || 1;
   const decades = (low, high) => {
     const first = Math.ceil(low), last = Math.floor(high), stride = Math.max(1, Math.ceil((last - first) / 4));
     return Array.from({ length: Math.max(0, Math.floor((last - first) / stride) + 1) }, (_, i) => first + i * stride);
@@ -70,7 +81,8 @@ const Curves = (() => {
       this.height = first ? 250 : 170;
       const several = Object.keys(series).length > 1;
       const legend = several ? [make("p", { class: "legend" }, ...Object.entries(series).map(([label, one]) =>
-        make("span", {}, make("span", { class: `swatch ${one.colour}` }), label)))] : hint ? [make("p", {}, hint)] : [];
+        make("span", {}, make("span", { class: `swatch ${one.colour}` }), `${label} `, make("b"))))] : hint ? [make("p", {}, hint)] : [];
+      this.told = several ? [...legend[0].querySelectorAll("b")] : [this.output];
       this.node = make("section", { class: first ? "panel first" : "panel", "data-panel": name }, make("h3", {}, make("span", {}, title), this.output), ...legend, this.svg);
       this.svg.addEventListener("pointermove", (event) => this.point(event));
       this.svg.addEventListener("pointerleave", () => { this.pointed = null; this.tell(); });
@@ -90,25 +102,27 @@ const Curves = (() => {
       }
       const logarithmic = this.log && low > 0 && high / low > 50, scale = logarithmic ? Math.log10 : (value) => value;
       [low, high] = [scale(low), scale(high)];
-      const pad = (high - low) * 0.06 || Math.abs(high) * 0.1 || 1;
+      const least = logarithmic ? 0 : FLATTEST * Math.max(Math.abs(low), Math.abs(high));
+      const pad = high > low ? Math.max((high - low) * 0.06, (least - (high - low)) / 2) : Math.abs(high) * 0.1 || 1;
       low -= pad; high += pad;
       const x = (step) => LEFT + step / until * (width - LEFT - RIGHT);
       const y = (value) => TOP + (high - scale(value)) / (high - low) * (height - TOP - BOTTOM);
       const parts = [];
-      for (const tick of logarithmic ? decades(low, high) : ticks(low, high, 4)) {
+      const levels = logarithmic ? decades(low, high) : ticks(low, high, 4), places = ticks(0, until, width > 500 ? 6 : 3);
+      for (const tick of levels) {
         const value = logarithmic ? 10 ** tick : tick, at = y(value).toFixed(1);
         parts.push(make("svg:line", { x1: LEFT, x2: width - RIGHT, y1: at, y2: at, stroke: "var(--line)" }));
-        parts.push(make("svg:text", { x: LEFT - 6, y: at, dy: 4, "text-anchor": "end" }, brief(value)));
+        parts.push(make("svg:text", { x: LEFT - 6, y: at, dy: 4, "text-anchor": "end" }, brief(value, logarithmic ? value : apart(levels))));
       }
-      for (const tick of ticks(0, until, width > 500 ? 6 : 3)) {
-        parts.push(make("svg:text", { class: "faint", x: x(tick).toFixed(1), y: height - 8, "text-anchor": tick > 0.93 * until ? "end" : "middle" }, brief(tick)));
+      for (const tick of places) {
+        parts.push(make("svg:text", { class: "faint", x: x(tick).toFixed(1), y: height - 8, "text-anchor": tick > 0.93 * until ? "end" : "middle" }, brief(tick, apart(places))));
       }
       for (const { bins: found, colour, band, dots } of this.binned) {
         if (!found.length) continue;
-        const places = (index) => found.map((bin) => `${x(bin[0]).toFixed(1)},${y(bin[index]).toFixed(1)}`);
-        if (band) parts.push(make("svg:polygon", { points: [...places(3), ...places(2).reverse()].join(" "), fill: `var(--${colour})`, "fill-opacity": 0.16 }));
-        parts.push(make("svg:polyline", { points: places(1).join(" "), fill: "none", stroke: `var(--${colour})`, "stroke-width": 1.8, "stroke-linejoin": "round" }));
-        if (found.length === 1 || (dots && found.length <= DOTS)) for (const place of places(1)) {
+        const points = (index) => found.map((bin) => `${x(bin[0]).toFixed(1)},${y(bin[index]).toFixed(1)}`);
+        if (band) parts.push(make("svg:polygon", { points: [...points(3), ...points(2).reverse()].join(" "), fill: `var(--${colour})`, "fill-opacity": 0.16 }));
+        parts.push(make("svg:polyline", { points: points(1).join(" "), fill: "none", stroke: `var(--${colour})`, "stroke-width": 1.8, "stroke-linejoin": "round" }));
+        if (found.length === 1 || (dots && found.length <= DOTS)) for (const place of points(1)) {
           const [cx, cy] = place.split(",");
           parts.push(make("svg:circle", { cx, cy, r: 3, fill: `var(--${colour})` }));
         }
@@ -129,17 +143,16 @@ const Curves = (() => {
     tell() {
       const at = this.pointed ?? null;
       this.cross?.setAttribute("visibility", at === null ? "hidden" : "visible");
-      const told = this.binned.filter((one) => one.bins.length).map((one) => {
-        const bin = at === null ? one.bins[one.bins.length - 1] : one.bins.reduce((best, next) => Math.abs(next[0] - at) < Math.abs(best[0] - at) ? next : best);
-        return [bin[0], show(bin[1])];
-      });
+      const bins = this.binned.map((one) => at === null ? one.bins[one.bins.length - 1]
+        : one.bins.reduce((best, next) => best && Math.abs(best[0] - at) <= Math.abs(next[0] - at) ? best : next, null));
       if (at !== null) {
         const place = LEFT + at / this.until * (this.width - LEFT - RIGHT);
         this.cross.setAttribute("x1", place); this.cross.setAttribute("x2", place);
       }
-      const text = `${told.map((one) => one[1]).join(" · ")}${at === null ? "" : ` at step ${show(Math.round(told[0][0]))}`}`;
-      this.output.textContent = text;
-      if (at === null) this.svg.setAttribute("aria-label", `${this.title}: ${text} by step ${show(Math.round(this.until))}`);
+      const step = at === null ? "" : `at step ${show(Math.round((bins.find(Boolean) ?? [at])[0]))}`, values = bins.map((bin) => bin ? show(bin[1]) : "");
+      if (values.length > 1) this.output.textContent = step;
+      this.told.forEach((place, i) => { place.textContent = values.length > 1 ? values[i] : `${values[i]} ${step}`; });
+      if (at === null) this.svg.setAttribute("aria-label", `${this.title}: ${values.filter(Boolean).join(", ")} by step ${show(Math.round(this.until))}`);
     }
   }
   return { Panel, make, show };

@@ -27,11 +27,11 @@
   const panels = [
     new Panel({ name: "return", title: "Return of an episode", first: true, series: {
       "training, with the range": { ...episodes, colour: "a", band: true }, evaluation: { ...evaluations, colour: "b", dots: true } } }),
-    new Panel({ name: "loss", title: "Loss", hint: "mean of the updates since the point before", series: one("loss") }),
+    new Panel({ name: "loss", title: "Loss", hint: "mean since the point before", series: one("loss") }),
     new Panel({ name: "beta", title: "β", hint: "sharpness of the operator", log: true, series: one("beta") }),
     new Panel({ name: "c", title: "c", hint: "of β = c·tᵖ, where it is learned", series: one("c") }),
-    new Panel({ name: "gap", title: "Mean gap, max − operator", hint: "over next states: how far the operator stays below the maximum", series: one("gap") }),
-    new Panel({ name: "entropy", title: "Entropy of the weights", hint: "that the operator gives to next actions; 0 is greedy", series: one("entropy") }),
+    new Panel({ name: "gap", title: "Gap, max − operator", hint: "mean over next states", series: one("gap") }),
+    new Panel({ name: "entropy", title: "Entropy", hint: "of the operator’s weights on next actions", series: one("entropy") }),
     new Panel({ name: "q_mean", title: "Mean Q", hint: "of the actions taken", series: one("q_mean") }),
     new Panel({ name: "epsilon", title: "ε", hint: "share of random actions in training", series: one("epsilon") }),
   ];
@@ -39,7 +39,7 @@
 
   const draw = () => {
     const there = panels.filter((panel) => !panel.empty);
-    part("waiting").hidden = there.length > 0;
+    part("waiting").hidden = there.length > 0; part("axis").hidden = !there.length;
     const box = part("panels");
     if ([...box.children].join() !== there.map((panel) => panel.node).join() || box.children.length !== there.length) box.replaceChildren(...there.map((panel) => panel.node));
     for (const panel of there) panel.draw(until);
@@ -87,18 +87,21 @@
     part("folder").textContent = state.folder;
     if (state.phase === "gone") return;
     part("progress").value = state.step / state.steps;
-    part("step").textContent = `${show(state.step)} of ${show(state.steps)}`;
+    part("step").textContent = `${show(state.step)} of ${show(state.steps)} steps, ${Math.floor(100 * state.step / state.steps)}\u00a0%`;
     const running = { rate: state.rate && `${show(Number(state.rate.toPrecision(3)))} steps/s`,
       left: state.seconds_left && duration(state.seconds_left), memory: state.memory && bytes(state.memory) };
     for (const [name, text] of Object.entries(running)) {
       part(name).textContent = text || "–";
       part(name).parentNode.hidden = state.phase !== "training";
     }
-    part("saved").textContent = state.saved_step === null ? "–" : `step ${show(state.saved_step)}${state.saved_ago === null ? "" : `, ${duration(state.saved_ago)} ago`}`;
+    part("ago").textContent = state.saved_ago === null ? "–" : `${duration(state.saved_ago)} ago`;
+    part("saved").textContent = state.saved_step === null ? "" : `at step ${show(state.saved_step)}`;
   };
 
   // The agent at play.
-  let fps = 0, paused = false, moment = 0, low = Infinity, high = -Infinity, weights = null;
+  // A bar tells how far a value is below the best one; its whole length is the widest such distance of late.
+  const FADES = 0.99;
+  let fps = 0, paused = false, moment = 0, best = 0, spread = 0;
   part("pause").addEventListener("click", () => {
     paused = !paused;
     part("pause").textContent = paused ? "Play" : "Pause";
@@ -108,7 +111,7 @@
   const fill = (row, label, value) => {
     row.cells[0].textContent = label;
     row.cells[2].textContent = value === null ? "" : show(Number(value.toPrecision(4)));
-    row.querySelector(".bar span").style.width = value === null ? "0" : `${100 * Math.max(0.01, (value - low) / (high - low || 1))}%`;
+    row.querySelector(".bar span").style.width = value === null ? "0" : `${100 * Math.max(0.01, spread ? 1 - (best - value) / spread : 1)}%`;
   };
   const lines = (box, count, kind) => {
     while (box.rows.length < count) box.append(bar(kind));
@@ -119,7 +122,6 @@
   const scene = (now) => {
     part("play").hidden = Boolean(now.message);
     if (now.message) { part("which").textContent = now.message; return; }
-    if (weights !== now.weights_step) { weights = now.weights_step; low = Infinity; high = -Infinity; }
     part("which").textContent = `With the weights of step ${show(now.weights_step)}, in episodes of its own.`;
     const picture = part("picture"), text = part("text");
     picture.hidden = !now.picture; text.hidden = Boolean(now.picture);
@@ -127,9 +129,12 @@
     picture.alt = `The world in episode ${now.episode}`;
     part("counts").replaceChildren(`episode ${show(now.episode)} · step ${show(now.step)} · return ${show(now.total)} `, make("strong", {}, now.note));
     const made = now.operator === "hard_max" ? null : now.made ?? null;
-    for (const value of [...(now.values ?? []), ...(made === null ? [] : [made])]) { low = Math.min(low, value); high = Math.max(high, value); }
-    part("low").textContent = Number.isFinite(low) ? show(Number(low.toPrecision(3))) : "";
-    part("high").textContent = Number.isFinite(high) ? show(Number(high.toPrecision(3))) : "";
+    if (now.values) {
+      best = now.max;
+      spread = Math.max(FADES * spread, best - Math.min(...now.values));
+    }
+    part("low").textContent = now.values && spread ? `max − ${show(Number(spread.toPrecision(2)))}` : "";
+    part("high").textContent = now.values ? "max" : "";
     lines(part("actions"), now.labels.length, "").forEach((row, action) => {
       const value = now.values?.[action] ?? null;
       row.className = `${action === now.action ? "chosen" : ""} ${value !== null && value === now.max ? "best" : ""}`;
