@@ -14,6 +14,7 @@ from dynaboltz.reports.statistics import mean_interval
 
 if TYPE_CHECKING:
     from dynaboltz.deep import Agent, AgentConfig
+    from dynaboltz.envs import Spec
 
 STREAM = 1
 """Of the environments that evaluate: episodes that training never saw."""
@@ -34,6 +35,18 @@ class Trained:
         return np.array([row.get(name, np.nan) for row in self.rows])
 
 
+def make_agent(config: AgentConfig, spec: Spec, *, seed: int) -> Agent:
+    """An agent that has learned nothing yet, or an error that names the extra that it needs."""
+    try:
+        from dynaboltz.deep import Agent
+
+        return Agent(config, spec, seed=seed)
+    except MissingExtraError:
+        raise
+    except ImportError as fault:
+        raise MissingExtraError(fault.name or "torch", "deep", "training an agent") from fault
+
+
 def train(
     config: AgentConfig, env: str, *, seed: int, steps: int, every: int, watch: Callable[[Agent], None] | None = None
 ) -> Trained:
@@ -47,14 +60,10 @@ def train(
         every: steps between measurements.
         watch: called with the agent at every measurement.
     """
-    try:
-        from dynaboltz.deep import Agent
-    except ImportError as fault:
-        raise MissingExtraError(fault.name or "torch", "deep", "training an agent") from fault
     from dynaboltz.envs import make
 
     with make(env, seed=seed) as worlds:
-        found = Trained(Agent(config, worlds.spec, seed=seed))
+        found = Trained(make_agent(config, worlds.spec, seed=seed))
         agent = found.agent
         agent.begin(worlds.reset())
         while agent.steps < steps:
