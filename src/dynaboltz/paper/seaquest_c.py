@@ -47,9 +47,9 @@ def steps_until(beta: float, c: float) -> float:
     return WARM_UP + max(0, math.ceil(math.sqrt(beta / c)) - 1) * SYNC_EVERY
 
 
-def curves(c: float | None, seeds: list[int], steps: int) -> np.ndarray:
-    """What the greedy policy is worth, in percent of the optimum: (seeds, rows) over training; None is the maximum."""
-    summary = "hard_max" if c is None else f"boltzmann(beta=power(2, c={c:g}))"
+def curves(c: float, seeds: list[int], steps: int) -> np.ndarray:
+    """What the greedy policy is worth, in percent of the optimum: (seeds, rows) over training; at c = ∞ the target is the maximum."""
+    summary = "hard_max" if math.isinf(c) else f"boltzmann(beta=power(2, c={c:g}))"
     found = []
     for seed in seeds:
         seen: list[float] = []
@@ -68,7 +68,7 @@ def curves(c: float | None, seeds: list[int], steps: int) -> np.ndarray:
 def measure(rng: np.random.Generator, *, seeds: int, steps: int, seconds: float) -> Evidence:
     """Every c on the small world, what each makes of β on Atari, and the cost of the study."""
     roots = [int(seed) for seed in rng.integers(1 << 31, size=seeds)]
-    agents = {MAX: None} | {name_of(c): c for c in COEFFICIENTS}
+    agents = {MAX: math.inf} | {name_of(c): c for c in COEFFICIENTS}
     found = {name: curves(c, roots, steps) for name, c in agents.items()}
     areas = {name: values.mean(axis=1) for name, values in found.items()}
     effects = {name: difference_interval(areas[name], areas[MAX]) for name in found if name != MAX}
@@ -117,7 +117,7 @@ def measure(rng: np.random.Generator, *, seeds: int, steps: int, seconds: float)
                 rows=[
                     (
                         name, f"{mean_interval(values[:, -1]):.4g}", f"{mean_interval(areas[name]):.4g}",
-                        "∞" if agents[name] is None else f"{agents[name] * (steps // 100) ** 2:,.4g}",
+                        "∞" if math.isinf(agents[name]) else f"{agents[name] * (steps // 100) ** 2:,.4g}",
                     )
                     for name, values in found.items()
                 ],
