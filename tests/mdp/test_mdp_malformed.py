@@ -48,6 +48,10 @@ def raw(**parts: Any) -> MDP:
 
 
 ARRAYS: dict[str, tuple[Callable[[], Any], str]] = {
+    "a number for a model": (
+        lambda: load(3),  # type: ignore[arg-type]
+        "expected the name of a model, such as 'FrozenLake-v1' or a file, got 3",
+    ),
     "sum below one": (
         lambda: MDP.from_arrays(changed(P, 0, 0, 0, to=0.4), R),
         "state 0, action 0: .*sum to 0.9, not to 1",

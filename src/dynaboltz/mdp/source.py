@@ -31,6 +31,8 @@ def load(source: str | os.PathLike[str]) -> MDP:
     """
     if isinstance(source, os.PathLike):
         return read(source)
+    if not isinstance(source, str):
+        raise UserError(f"expected the name of a model, such as 'FrozenLake-v1' or a file, got {source!r:.80}")
     text = source.strip()
     if match := GYMNASIUM_ID.fullmatch(text):
         keywords = parse_call(f"env{match['arguments']}").kwargs if match["arguments"] else {}
