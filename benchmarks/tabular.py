@@ -160,6 +160,7 @@ def main() -> None:
     show("dynaboltz, one core", *single, single[1])
     both = best(options.times, lambda: ours(CONFIG, options.seeds, cores))
     show(f"dynaboltz, {cores} cores", *both, single[1])
+    print(f"  {cores} cores against one, in wall time: {both[0] / single[0]:.2f}", flush=True)
     with tempfile.TemporaryDirectory() as folder:
         limit = c_loop(options.seeds, Path(folder))
         if limit is not None:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from dynaboltz.paper.learners import Floats
 
-EPISODES, LEVEL = 50, 0.05
+EPISODES, LEVEL = 40, 0.05
 STARTS = {
     "zeros": {"initial": "zeros", "ties": "random"},
     "zeros, lowest index": {"initial": "zeros", "ties": "lowest"},
@@ -137,7 +137,7 @@ def measure(
             f"β is better than Q-learning in {soft_better} settings."
         ),
         settings={
-            "γ": DISCOUNT, "steps an episode at most": CAP, "episodes": episodes, "seeds a cell and agent": f"{seeds:,}",
+            "γ": DISCOUNT, "steps an episode at most": CAP, "episodes": episodes, "seeds of each agent in each cell": f"{seeds:,}",
             "Q_0 and ties": tuple(STARTS), "α": alphas, "ε": epsilons, "layouts": layouts, "cells": len(cells),
             "compared": "mean steps over all episodes, independent seeds; Cohen's d with exact 95 % intervals; p-values after "
             f"Holm over all {len(found)} comparisons, at {LEVEL:g}",
@@ -189,7 +189,7 @@ def measure(
                 name="q-learning-settings",
                 caption="Cohen's d of each of the paper's statements under each setting: blue is as the paper says, red the "
                 f"reverse, a dot where it is beyond chance (Holm, {seeds:,} seeds a cell and agent). With zeros and the lowest "
-                "index no agent finds the apple, and there is nothing to compare.",
+                "index hardly a run finds the apple, and there is nothing to compare.",
                 alt="DBS t squared against Q-learning is blue in the rows of positive random start values, white for "
                 "zeros and red for signed ones with large step sizes. Soft Q-learning against Q-learning is pale throughout.",
                 draw=lambda: _draw(found, cells),

@@ -95,7 +95,7 @@ def learn(
     identity = {
         "world": states.fingerprint(model) if model is not None else worlds.name,  # type: ignore[union-attr]
         **{name: str(value) for name, value in config.as_dict().items()},
-        "seeds": repr(chosen), "root": str(base), "marks": repr(stops.tolist()), "stop_error": repr(stop_error),
+        "seeds": _told(chosen), "root": str(base), "marks": repr(stops.tolist()), "stop_error": repr(stop_error),
         "optimum": "none" if wanted is None else hashlib.sha256(wanted.tobytes()).hexdigest(),
     }  # fmt: skip
     arrays = states.fresh(config, shape, chosen, base, stops.size)
@@ -196,6 +196,11 @@ def _seeds(seeds: object) -> tuple[int, ...]:
             f"seeds must be at least one, each once, got {len(chosen)} of them, {len(set(chosen))} different"
         )
     return chosen
+
+
+def _told(seeds: tuple[int, ...]) -> str:
+    """Which seeds, as short as can be."""
+    return f"0 to {len(seeds) - 1}" if seeds == tuple(range(len(seeds))) else repr(seeds)
 
 
 def _whole(name: str, value: object, least: int) -> int:
