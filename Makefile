@@ -12,7 +12,7 @@ JOBS ?= 2
 READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup test lint types reproduce bench bench-planning bench-tabular bench-deep bench-atari atari-smoke peers peers-deep faults clean
+.PHONY: help setup test lint types reproduce bench bench-planning bench-tabular bench-deep bench-atari atari-smoke peers peers-deep faults picture clean
 
 help:  ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 20
@@ -76,9 +76,14 @@ faults: $(READY)  ## the full counts: precision of the operators, certificates, 
 	@$(BIN)/python benchmarks/faults_tabular.py
 	@$(BIN)/python benchmarks/faults_runs.py
 	@$(BIN)/python benchmarks/faults_storage.py
+	@$(BIN)/python benchmarks/faults_studies.py
 	@$(BIN)/python benchmarks/faults_envs.py
 	@$(BIN)/python benchmarks/faults_atari.py
 	@$(BIN)/python benchmarks/faults_watch.py
+
+picture: $(READY)  ## draw the picture of the README anew → docs/gridworld.svg
+	@$(BIN)/dynaboltz reproduce --only figure-gridworld-bc --out $(OUT)/picture
+	@cp $(OUT)/picture/figure-gridworld-b.svg docs/gridworld.svg
 
 clean:  ## remove .venv/ and out/
 	rm -rf $(VENV) $(OUT)
