@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from pathlib import Path
 
 import pytest
 
@@ -128,3 +129,21 @@ def test_protocols_are_told_apart_by_hash() -> None:
     hashes = {entry.hash for entry in PROTOCOLS.values()}
     assert len(hashes) == len(PROTOCOLS)
     assert isinstance(protocol(), Protocol)
+
+
+def _cell(value: object) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return f"{value:,g}" if isinstance(value, float) else f"{value:,}" if isinstance(value, int) else f"`{value}`"
+
+
+def test_page_of_atari_has_the_protocols_as_they_are() -> None:
+    runs = [dict(entry.run) for entry in PROTOCOLS.values()]
+    rows = {key: [entry.fields[key] for entry in PROTOCOLS.values()] for key in protocol().fields}
+    expected = [f"| `{key}` | {' | '.join(map(_cell, values))} |" for key, values in rows.items()]
+    for key in dict.fromkeys(key for run in runs for key in run):
+        expected.append(f"| `{key}` | {' | '.join(_cell(run[key]) if key in run else '' for run in runs)} |")
+    expected.append(f"| hash | {' | '.join(f'`{entry.hash[:12]}`' for entry in PROTOCOLS.values())} |")
+    page = (Path(__file__).parents[2] / "docs" / "atari.md").read_text(encoding="utf-8").splitlines()
+    head = page.index("| | " + " | ".join(f"`{name}`" for name in PROTOCOLS) + " |")
+    assert page[head + 2 : head + 2 + len(expected)] == expected
