@@ -300,7 +300,7 @@ def test_observation_of_another_shape_is_refused() -> None:
 @pytest.mark.parametrize("preset", [name for name in PRESETS if not name.endswith("-nature")])
 def test_every_preset_makes_an_agent_that_updates(preset: str) -> None:
     spec = Spec(shape=(4, 10, 10), dtype="bool", n_actions=3) if preset.endswith("minatar") else SPEC
-    sizes = {"replay_start_steps": 32, "replay_capacity_steps": 64, "train_period_steps": 1}
+    sizes: dict[str, Any] = {"replay_start_steps": 32, "replay_capacity_steps": 64, "train_period_steps": 1}
     config = replace(PRESETS[preset](), **sizes, engine="torch")
     agent = Agent(config, spec, seed=0)
     frames = np.zeros((1, *spec.shape), spec.dtype)
