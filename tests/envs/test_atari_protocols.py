@@ -141,8 +141,8 @@ def test_page_of_atari_has_the_protocols_as_they_are() -> None:
     runs = [dict(entry.run) for entry in PROTOCOLS.values()]
     rows = {key: [entry.fields[key] for entry in PROTOCOLS.values()] for key in protocol().fields}
     expected = [f"| `{key}` | {' | '.join(map(_cell, values))} |" for key, values in rows.items()]
-    for key in dict.fromkeys(key for run in runs for key in run):
-        expected.append(f"| `{key}` | {' | '.join(_cell(run[key]) if key in run else '' for run in runs)} |")
+    asked = dict.fromkeys(key for run in runs for key in run)
+    expected += [f"| `{key}` | {' | '.join(_cell(run[key]) if key in run else '' for run in runs)} |" for key in asked]
     expected.append(f"| hash | {' | '.join(f'`{entry.hash[:12]}`' for entry in PROTOCOLS.values())} |")
     page = (Path(__file__).parents[2] / "docs" / "atari.md").read_text(encoding="utf-8").splitlines()
     head = page.index("| | " + " | ".join(f"`{name}`" for name in PROTOCOLS) + " |")
