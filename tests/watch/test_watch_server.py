@@ -122,7 +122,8 @@ def test_watch_writes_nothing_into_the_run(serve: Any, faults: ModuleType, train
 def test_a_training_that_is_watched_comes_to_the_same_rows_and_weights(
     serve: Any, trained: Any, tmp_path: Path
 ) -> None:
-    home, ended, seen = home_of(trained.config, tmp_path), threading.Event(), []
+    home, ended = home_of(trained.config, tmp_path), threading.Event()
+    seen: list[str] = []
     home.prepare(trained.config)
 
     def look(page: Any) -> None:

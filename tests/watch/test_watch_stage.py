@@ -177,7 +177,7 @@ def test_stage_tells_of_weights_that_cannot_be_read(play: Play, begun: Any, trai
     for path in begun[0].last.glob("*/*"):
         path.write_bytes(path.read_bytes()[:-9])
     found = moment(play(*begun), 1, scene=False)
-    assert found["message"].startswith("no weights can be read\n  ckpt-000000000700: ")
+    assert found["message"].startswith("no weights can be read\n  last/ckpt-000000000700: ")
 
 
 @pytest.mark.parametrize("fault", [DynaboltzError("the world <b>fell</b>"), ZeroDivisionError("the world <b>fell</b>")])

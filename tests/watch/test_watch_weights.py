@@ -11,8 +11,7 @@ import pytest
 
 from dynaboltz.errors import StorageError
 from dynaboltz.runs import Home
-from dynaboltz.storage import Store
-from dynaboltz.watch import weights
+from dynaboltz.storage import Store, folder, manifest
 from dynaboltz.watch.weights import newest
 
 
@@ -30,6 +29,7 @@ def newest_in(home: Home, trained: Any, which: str = "last", **given: Any) -> An
 def test_newest_weights_of_a_finished_run_are_its_last(trained: Any) -> None:
     place, found = newest_in(trained.home, trained)
     kept = Store(trained.home.last, run=trained.config.identity).load()
+    assert kept is not None
     assert (place.step, place.path.parent.name) == (700, "last")
     assert found.keys() == kept.tree["weights"].keys() != set()
     assert all(np.array_equal(found[name], kept.tree["weights"][name]) for name in found)
@@ -49,12 +49,15 @@ def test_newest_weights_leave_the_rest_of_a_checkpoint_where_it_is(
 ) -> None:
     shutil.rmtree(copy.last)
     shutil.rmtree(copy.best)
-    read, files = weights.checkpoints.read, []
-    monkeypatch.setattr(
-        weights.checkpoints, "read", lambda path, manifest: (files.append(set(manifest.files)), read(path, manifest))[1]
-    )
-    assert newest_in(copy, trained) is not None
-    assert [len(found) for found in files] == [1]
+    read, files = folder.read, []
+
+    def noted(path: Path, described: manifest.Manifest) -> Any:
+        files.append(len(described.files))
+        return read(path, described)
+
+    monkeypatch.setattr(folder, "read", noted)
+    place, _ = newest_in(copy, trained)
+    assert files == [1] != [len(manifest.read(place.path).files)]
 
 
 def test_best_weights_are_those_of_the_best_evaluation(trained: Any) -> None:
@@ -83,7 +86,7 @@ def test_newest_weights_that_are_all_damaged_are_an_error_that_names_each(copy: 
     shutil.rmtree(copy.checkpoints)
     for path in (*copy.last.glob("*/manifest.json"), *copy.best.glob("*/manifest.json")):
         path.write_bytes(b"{")
-    with pytest.raises(StorageError, match=r"no weights can be read\n  ckpt-000000000700: .*\n  ckpt-0000"):
+    with pytest.raises(StorageError, match=r"no weights can be read\n  last/ckpt-000000000700: .*\n  best/ckpt-0000"):
         newest_in(copy, trained)
 
 
@@ -105,11 +108,11 @@ def test_newest_weights_that_are_removed_meanwhile_are_no_fault(
     copy: Home, trained: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A training that goes on removes the checkpoint before the last."""
-    read = weights.manifests.read
+    read = manifest.read
 
     def late(path: Path) -> Any:
         shutil.rmtree(path)
         return read(path)
 
-    monkeypatch.setattr(weights.manifests, "read", late)
+    monkeypatch.setattr(manifest, "read", late)
     assert newest_in(copy, trained) is None

@@ -209,7 +209,8 @@ def smaller(picture: np.ndarray) -> np.ndarray:
         return picture
     high, wide = (size // k for size in picture.shape[:2])
     squares = picture[: high * k, : wide * k].reshape(high, k, wide, k, -1)
-    return squares.mean(axis=(1, 3)).astype(np.uint8)
+    means: np.ndarray = squares.mean(axis=(1, 3)).astype(np.uint8)
+    return means
 
 
 def png(picture: np.ndarray) -> bytes:

@@ -47,14 +47,15 @@ def newest(home: Home, which: str, *, besides: Place | None = None, run: str) ->
     for place in sorted(_places(home, which), reverse=True):
         if place == besides:
             return None
+        name = f"{place.path.parent.name}/{place.path.name}"
         try:
             manifest = manifests.read(place.path)
             if manifest.run == run:
                 return place, _read(place, manifest)
-            faults.append(f"{place.path.name}: it is of other settings than those in {home.config.name}")
+            faults.append(f"{name}: it is of other settings than those in {home.config.name}")
         except (Damaged, OSError) as fault:
             if place.path.exists():  # not just removed by the training, for a newer one
-                faults.append(f"{place.path.name}: {fault}")
+                faults.append(f"{name}: {fault}")
     if faults:
         raise StorageError("no weights can be read\n  " + "\n  ".join(faults))
     return None
