@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -159,3 +161,11 @@ def test_atari_studies_follow_the_protocol_of_mnih_et_al() -> None:
             for config in read_study(path).configs:
                 settings = flat(config)
                 assert {key: settings[key] for key in asked} == asked
+
+
+def test_study_of_the_docs_is_one() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "studies.md").read_text(encoding="utf-8")
+    (text,) = re.findall(r"^```toml\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+    found = parse_study(tomllib.loads(text), "docs", default_name="docs")
+    assert len(found.configs) == 2 * 2 * 5
+    assert {config.name for config in found.configs} == {"slow", "fast"}

@@ -90,6 +90,14 @@ def test_nothing_finished_is_nothing_to_pack(grid: Grid, place: Place, tmp_path:
     assert not (tmp_path / "packed").exists()
 
 
+def test_folder_that_cannot_be_made_is_named_with_its_option(
+    configs: tuple[RunConfig, ...], place: Place, tmp_path: Path
+) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(UserError, match=r"cannot make the folder .*file.*\n.*--pack"):
+        pack(configs, place, tmp_path / "file")
+
+
 @pytest.mark.parametrize("damage", [lambda content: content[:-9], lambda content: content[:60] + b"?" + content[61:]])
 def test_damaged_pack_is_noticed(
     configs: tuple[RunConfig, ...], place: Place, tmp_path: Path, damage: Callable[[bytes], bytes]

@@ -48,6 +48,10 @@ def pack(configs: Sequence[RunConfig], place: Place, into: Path) -> Pack:
     found = [(config, record) for config in configs if (record := place.finished(config)) is not None]
     if not found:
         raise UserError(f"none of the {len(configs)} runs is finished in {place.root}\n  name their folder with --out")
+    try:
+        make_folder(into)
+    except UserError as fault:
+        raise UserError(str(fault).replace("--out", "--pack")) from None
     size, homes = 0, set()
     for config, record in found:
         home, packed = home_of(config, place.root), home_of(config, into)
