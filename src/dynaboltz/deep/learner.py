@@ -55,6 +55,7 @@ class Learner:
         self.before: tuple[np.ndarray, np.ndarray] | None = None
         """Inputs and actions of the last batch, where c is learned as the paper prints it."""
         self.beta: float | None = None
+        self._t = math.nan
         self.derivative = math.nan
         """∂J′/∂ψ of the last update (∂J′/∂c as printed), NaN where none was taken."""
 
@@ -64,7 +65,8 @@ class Learner:
         self.derivative = math.nan
         slope, bar = 0.0, None
         if learned is None:
-            self.beta = self.summary.beta(now.t)
+            if now.t != self._t:  # a schedule costs a small network a fortieth of its update
+                self._t, self.beta = now.t, self.summary.beta(now.t)
         else:
             self.beta = learned.beta(now.t)
             slope = learned.slope(now.t) if now.synced else 0.0
@@ -169,5 +171,5 @@ class Learner:
             self.coefficient.restore(tree["coefficient"])
         before = tree["before"]
         self.before = None if before is None else (np.array(before[0]), np.array(before[1]))
-        self.beta = tree["beta"]
+        self.beta, self._t = tree["beta"], math.nan
         self.derivative = float(tree["derivative"])
