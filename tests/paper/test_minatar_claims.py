@@ -96,6 +96,7 @@ def test_comparison_has_the_effect_that_was_put_in(folder: Path) -> None:
     assert one.better.value == 0
     assert one.real
     assert not one.wins
+    assert one.ahead is not None
     assert one.ahead.low < -9 / 28 < one.ahead.high  # 0 is random, 28 above it the best agent
     half = found["s-dqn", "mean of all evaluations"]
     assert half.better.value == 0

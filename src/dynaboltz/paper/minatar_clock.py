@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -24,6 +24,7 @@ from dynaboltz.paper.minatar_rows import (
     shipped,
     total_table,
 )
+from dynaboltz.reports.statistics import Interval
 
 BY_CLOCK = {
     "target syncs": FIXED, "episodes": "dbs-dqn-fixed-episode", "updates": "dbs-dqn-fixed-update", "steps": "dbs-dqn-fixed-step",
@@ -83,14 +84,14 @@ def _differ(fact: str, found: Sequence[Against], readings: dict[str, str], usual
     )
 
 
-def _finding(data: Shipped, found: Sequence[Against], level: dict[str, object]) -> str:
+def _finding(data: Shipped, found: Sequence[Against], level: Mapping[str, Interval]) -> str:
     parts = []
     for readings, usual, what in ((BY_CLOCK, FIXED, "Clock"), (BY_BAR, LEARNED, "Reference")):
         there = {name: level[agent] for name, agent in readings.items() if agent in level}
         if len(there) < 2:
             parts.append(f"{what}: too few runs to compare.")
             continue
-        order = sorted(there, key=lambda name: -there[name].value)  # type: ignore[attr-defined]
+        order = sorted(there, key=lambda name: -there[name].value)
         ends = ", ".join(f"{name} {there[name]:.2f}" for name in order)
         real = [one for one in found if one.other == usual and one.agent in readings.values() and one.real]
         names = {agent: name for name, agent in readings.items()}
