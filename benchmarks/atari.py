@@ -12,6 +12,9 @@ profit). A pair is two runs side by side, a thread each: their steps together by
 Processor time is that of all threads of a process: on a machine that others use too it says what the work is, where the
 clock says what was left to do it with.
 
+What bfloat16 rounds is compared with what drawing another batch does to the same gradient: it changes the rounding of an
+update, not the work.
+
 The limit of two cores: 4 × (four bare emulated frames) + the arithmetic of an update at the rate of a large bfloat16
 product on one core, both cores always busy. What of it is reached is printed, by the clock and by processor time.
 
@@ -22,6 +25,7 @@ where every transition says something about c, which is the most expensive, and 
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import os
 import platform
@@ -33,6 +37,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 CORES = 2
 PERIOD = 4
@@ -131,6 +137,36 @@ def limits(game: str) -> None:
                 a @ b
             told[name] = 10 * 2 * 1024**3 / (time.process_time() - began)
         print(json.dumps(told), flush=True)
+
+
+def rounding(game: str, memory: int) -> None:
+    """What bfloat16 does to a gradient, beside what drawing another batch does: lengths of differences over that of g."""
+    from dynaboltz.deep import PRESETS
+    from dynaboltz.deep.agent import Agent
+    from dynaboltz.envs import make
+
+    def gradients(autocast: str) -> list[np.ndarray]:
+        config = PRESETS["dqn-nature"](
+            replay_capacity_steps=memory, replay_start_steps=memory, epsilon="1", threads=1, autocast=autocast,
+            optimiser="sgd", learning_rate=1e-12, loss_reduction="mean",
+        )  # fmt: skip
+        with make(f"atari/{game}", seed=0) as envs:
+            agent = Agent(config, envs.spec, seed=0)
+            agent.begin(envs.reset())
+            found = []
+            while len(found) < 8:
+                action = agent.act()
+                before = agent.updates
+                agent.observe(action, envs.step(action))
+                if agent.updates > before:
+                    found.append(np.array(agent.engine.parameters.gradients[0], np.float64))
+        return found
+
+    exact, rounded = gradients("off"), gradients("bfloat16")
+    length = np.mean([np.linalg.norm(g) for g in exact])
+    off = np.mean([np.linalg.norm(a - b) for a, b in zip(exact, rounded, strict=True)]) / length
+    noise = np.mean([np.linalg.norm(a - b) for a, b in itertools.pairwise(exact)]) / length
+    print(json.dumps({"rounding": float(off), "another batch": float(noise)}), flush=True)
 
 
 def update_flops(architecture: Any, batch: int = 32) -> float:
@@ -289,6 +325,11 @@ def report(game: str, found: dict[str, Contestant]) -> dict[str, Any]:
         f"{cheap / limit:.0%} of what a second of a processor can do"
     )
     base = found["1 thread"].best("per processor second")
+    line = [sys.executable, str(HERE / "atari.py"), "--alone", "rounding", game]
+    told = json.loads(subprocess.run(line, stdout=subprocess.PIPE, text=True, check=True).stdout.splitlines()[-1])
+    print(
+        f"  bfloat16 moves a gradient by {told['rounding']:.1%} of its length, another batch by {told['another batch']:.0%}"
+    )
     costs = {name: base / found[name].best("per processor second") - 1 for name in COSTS}
     print("  cost over dqn: " + ", ".join(f"{COSTS[name]} {cost:+.1%}" for name, cost in costs.items()))
     limits_ = {
@@ -297,7 +338,7 @@ def report(game: str, found: dict[str, Contestant]) -> dict[str, Any]:
         **machine,
         "reached by a processor second": cheap / limit,
     }
-    return {"steps a second": figures, "limit": limits_, "cost over dqn": costs}
+    return {"steps a second": figures, "limit": limits_, "cost over dqn": costs, "gradient": told}
 
 
 RATES = ("rate", "per processor second")
@@ -317,6 +358,8 @@ def main() -> None:
     options = parser.parse_args()
     if options.alone:
         name, game = options.alone
+        if name == "rounding":
+            return rounding(game, options.memory)
         return limits(game) if name == "limits" else ours(name, game, options.memory)
     if options.quick:
         options.games, options.rounds, options.steps, options.memory = ["Breakout"], 3, 200, 1_000
