@@ -73,3 +73,18 @@ def test_finished_run_says_that_nothing_was_left_to_do(tmp_path: Path, capsys: O
     (folder,) = tmp_path.glob("*/*/*/seed-0-*")
     assert main(["resume", str(folder)]) == 0
     assert "it was finished before; dynaboltz train with --force starts again" in capsys.readouterr().out
+
+
+def test_several_runs_say_how_many_were_finished_before() -> None:
+    from dynaboltz.cli.train import report
+    from dynaboltz.runs import Result
+
+    def result(folder: str) -> Result:
+        return Result(
+            folder=folder, finished=True, step=5, episodes=1, mean_return=1.0, evaluation=2.0, best=3.0, best_step=4,
+            weights="", rows="",
+        )  # fmt: skip
+
+    lines = report([result("a"), result("b"), result("c")], ["a", "c"])
+    assert lines[-1] == "  2 of 3 were finished before; --force starts again"
+    assert lines[:3] == [f"{name}: 5 steps, 1 episodes, last evaluation 2, best 3 at step 4" for name in "abc"]

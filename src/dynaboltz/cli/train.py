@@ -187,8 +187,9 @@ def report(results: Sequence[Result], before: Sequence[str] = (), again: str = "
         elif not math.isnan(one.mean_return):
             parts.append(f"mean return {one.mean_return:.4g}")
         lines.append(f"{one.folder}: {', '.join(parts)}")
-        if one.folder in before:
-            lines.append(f"  it was finished before; {again}")
+    if before:
+        subject = "it was" if len(results) == 1 else f"{len(before)} of {len(results)} were"
+        lines.append(f"  {subject} finished before; {again}")
     return lines
 
 
