@@ -176,6 +176,20 @@ def test_references_put_all_tasks_on_one_scale(root: Path, tmp_path: Path) -> No
     assert "mean" not in partly.tables["tasks"].header
 
 
+def test_profiles_are_the_shares_above_each_level_where_there_is_a_common_scale(root: Path, tmp_path: Path) -> None:
+    assert report([root]).profiles is None
+    found = report([root], references=dict.fromkeys(("CartPole-v1", "Acrobot-v1"), (0.0, 10.0)))
+    assert found.profiles is not None
+    levels, shares = found.profiles
+    assert set(shares) == {"dqn", "dbs-dqn"}  # 1, 1.1, 1.2 and 2, 2.1, 2.2 on both environments
+    assert np.interp([0.9, 1.15, 1.3], levels, shares["dqn"].value) == pytest.approx([1, 1 / 3, 0], abs=0.02)
+    assert np.interp([1.9, 2.15], levels, shares["dbs-dqn"].value) == pytest.approx([1, 1 / 3], abs=0.02)
+    assert all((one.low <= one.value).all() and (one.value <= one.high).all() for one in shares.values())
+    page = write(found, tmp_path / "out", command="c")
+    assert (page.parent / "profiles.svg").is_file()
+    assert "Share of runs above each score" in page.read_text(encoding="utf-8")
+
+
 @pytest.mark.parametrize("text", ["a,1,1\n", "a,1\n", "a,x,2\n", "a,nan,2\n", "environment,low,high\na,1,2,3\n"])
 def test_references_that_are_none_are_refused_with_their_line(tmp_path: Path, text: str) -> None:
     (tmp_path / "scale.csv").write_text(text, encoding="utf-8")

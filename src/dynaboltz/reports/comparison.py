@@ -13,7 +13,15 @@ from numpy.typing import NDArray
 
 from dynaboltz.errors import UnknownNameError, UserError
 from dynaboltz.files import opened
-from dynaboltz.reports.aggregates import AGGREGATES, Statistic, improvement, stratified_interval
+from dynaboltz.reports.aggregates import (
+    AGGREGATES,
+    Band,
+    Statistic,
+    improvement,
+    profile,
+    stratified_band,
+    stratified_interval,
+)
 from dynaboltz.reports.collect import Run
 from dynaboltz.reports.scores import human_references
 from dynaboltz.reports.statistics import difference_interval, holm, mean_interval, superiority
@@ -148,10 +156,9 @@ def aggregate_table(
     ]
     if max(counts) > min(counts):
         notes.append("aggregates take as many runs of each agent as it has on the environment with the fewest")
-    known = references if references is not None else _human(envs)
-    missing = [env for env in envs if env not in (known or {})]
-    if known is None or missing:
-        known = None
+    known = _scale(envs, references)
+    if known is None:
+        missing = [env for env in envs if env not in (references or {})]
         notes.append(
             "no common scale, so that only P(better) is over all tasks: --references FILE gives each environment the "
             "scores that count as 0 and as 1" + (f"; {', '.join(missing)} is not in it" if references else "")
@@ -172,6 +179,33 @@ def aggregate_table(
         return None, tuple(notes)
     caption = "Over all tasks, with 95 % stratified bootstrap intervals"
     return Table(caption=caption, header=header, rows=rows), tuple(notes)
+
+
+def profiles(
+    comparison: Comparison, references: References | None, *, rng: np.random.Generator, points: int = 101
+) -> tuple[Array, dict[str, Band]] | None:
+    """Levels on the common scale, and for each agent the share of its runs that are above each, over all shared tasks.
+
+    None where there is no common scale, or fewer than two tasks that every agent has two runs of.
+    """
+    agents = comparison.agents
+    envs = comparison.shared(agents)
+    known = _scale(envs, references)
+    if len(envs) < 2 or known is None:
+        return None
+    scores = {agent: comparison.matrix(agent, envs, known) for agent in agents}
+    ends = [float(end(each)) for each in scores.values() for end in (np.min, np.max)]
+    levels = np.linspace(min(0.0, *ends), max(ends), points)
+    bands = {
+        agent: stratified_band(lambda drawn: profile(drawn, levels), runs, rng=rng) for agent, runs in scores.items()
+    }
+    return levels, bands
+
+
+def _scale(envs: Sequence[str], references: References | None) -> References | None:
+    """The scores that count as 0 and as 1 on each of these environments, where all of them have any."""
+    known = references if references is not None else _human(envs)
+    return known if known is not None and all(env in known for env in envs) else None
 
 
 def _with_interval(statistic: Statistic, *scores: Array, rng: np.random.Generator) -> str:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dynaboltz.reports.aggregates import Band
 from dynaboltz.reports.collect import Run, Series
 from dynaboltz.reports.figures import COLOURS, canvas
 from dynaboltz.reports.statistics import mean_interval
@@ -110,5 +111,19 @@ def draw(curves: Mapping[str, Curve], looks: Mapping[str, int], ylabel: str) -> 
     axes.set(xlabel="agent steps", ylabel=ylabel, xlim=(0, None))
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
     axes.legend(ncols=2 if len(curves) > 4 else 1)
+    drawn: MatplotlibFigure = figure
+    return drawn
+
+
+def draw_profiles(levels: Array, shares: Mapping[str, Band], looks: Mapping[str, int]) -> MatplotlibFigure:
+    """Performance profiles of several agents in one panel."""
+    figure, axes = canvas(width=5.6, height=3.2)
+    for name, one in shares.items():
+        number = looks.get(name, 0)
+        colour, dash = COLOURS[number % len(COLOURS)], DASHES[number // len(COLOURS) % len(DASHES)]
+        axes.plot(levels, one.value, label=name.replace("$", r"\$"), color=colour, ls=dash)
+        axes.fill_between(levels, one.low, one.high, color=colour, alpha=0.15, lw=0)
+    axes.set(xlabel="score, on the common scale", ylabel="share of runs above it", ylim=(-0.02, 1.02))
+    axes.legend(ncols=2 if len(shares) > 4 else 1)
     drawn: MatplotlibFigure = figure
     return drawn

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from dynaboltz.files import make_folder, write_atomically
+from dynaboltz.reports.aggregates import Band
 from dynaboltz.reports.collect import Collection, Run, collect
 from dynaboltz.reports.comparison import (
     References,
@@ -18,9 +19,10 @@ from dynaboltz.reports.comparison import (
     baseline_of,
     baseline_table,
     compare,
+    profiles,
     score_table,
 )
-from dynaboltz.reports.curves import Curve, curve, draw
+from dynaboltz.reports.curves import Array, Curve, curve, draw, draw_profiles
 from dynaboltz.reports.figures import Figure, save
 from dynaboltz.reports.page import inline_svg, render
 from dynaboltz.reports.tables import Table
@@ -40,6 +42,8 @@ class Report:
     """By file name without suffix: scores first, then what there is of against-…, tasks."""
     curves: dict[str, dict[str, Curve]]
     """Environment → agent → curve."""
+    profiles: tuple[Array, dict[str, Band]] | None
+    """Performance profiles, where there is a common scale."""
     notes: tuple[str, ...]
 
     def as_json(self) -> str:
@@ -97,7 +101,10 @@ def report(
     }
     curves = {env: found for env, found in curves.items() if found}
     notes = (*collection.notes, *comparison.notes, *notes)
-    return Report(collection=collection, kind=comparison.kind, tables=tables, curves=curves, notes=notes)
+    shares = profiles(comparison, references, rng=np.random.default_rng(seed))
+    return Report(
+        collection=collection, kind=comparison.kind, tables=tables, curves=curves, profiles=shares, notes=notes
+    )
 
 
 def _curves(runs: Sequence[Run]) -> dict[str, Curve]:
@@ -138,7 +145,20 @@ def _figures(found: Report) -> list[Figure]:
             name=f"curve-{number}", alt=f"Return against agent steps on {env}: {last}.", draw=_drawer(curves, looks),
             caption=f"{env}: mean return over seeds, with Student's 95 % interval where two or more have come so far.",
         ))  # fmt: skip
+    if found.profiles is not None:
+        levels, shares = found.profiles
+        above = "; ".join(f"{agent} {100 * _half(levels, one):.3g} %" for agent, one in shares.items())
+        figures.append(Figure(
+            name="profiles", alt=f"Share of runs above each score. Half of the way from 0 to 1 is passed by: {above}.",
+            caption="Performance profiles: the share of runs whose score is above each level, averaged over all tasks, "
+            "with 95 % stratified bootstrap bands. 0 and 1 are the scores that the references say.",
+            draw=lambda: draw_profiles(levels, shares, looks),
+        ))  # fmt: skip
     return figures
+
+
+def _half(levels: Array, one: Band) -> float:
+    return float(np.interp(0.5, levels, one.value))
 
 
 def _drawer(curves: dict[str, Curve], looks: dict[str, int]) -> Any:
