@@ -88,7 +88,9 @@ def cluster(on: str) -> Iterator[list[str]]:
     assert host.stdin is not None
     assert host.stdout is not None
     try:
-        address = next(text for text in map(address_in, host.stdout) if text)
+        address = next(filter(None, map(address_in, host.stdout)), "")
+        if not address:
+            raise RuntimeError(f"Ray's nodes did not start; to see why: python {__file__} --host")
         yield ["--option", f"address={address}"]
     finally:
         host.stdin.close()
@@ -109,6 +111,8 @@ def host_cluster() -> int:
     from ray.cluster_utils import Cluster
 
     with tempfile.TemporaryDirectory(prefix="dbz-ray-", ignore_cleanup_errors=True) as folder:
+        os.environ["RAY_TMPDIR"] = folder  # where it notes its address, in a folder that it does not make itself
+        Path(folder, "ray").mkdir()
         node = {"num_cpus": 1, "object_store_memory": keeper.STORE_BYTES, "include_dashboard": False}
         both = Cluster(initialize_head=True, head_node_args=node | {"temp_dir": folder})
         both.add_node(**node)
