@@ -8,6 +8,7 @@ from threading import Event
 import numpy as np
 import pytest
 
+from dynaboltz.cli import main
 from dynaboltz.cli.reproduce import Pulse
 from dynaboltz.paper import CLAIMS
 from dynaboltz.paper.progress import each, listening
@@ -79,3 +80,12 @@ def test_nothing_is_shown_of_a_claim_whose_verdicts_are_asked_for_as_json(capsys
     with Pulse("1/1  title: ", enabled=False, seconds=0.0):
         pass
     assert capsys.readouterr().out == ""
+
+
+def test_claims_are_named_one_by_one(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["reproduce", "--list", "--only", "theorem-3", "--only", "algorithm-1"]) == 0
+    assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == [
+        "learning",
+        "algorithm-1",
+        "theorem-3",
+    ]

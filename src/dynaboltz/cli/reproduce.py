@@ -28,8 +28,8 @@ class Options:
     """Part of the paper: all, or one of those that --list names, such as theory."""
     out: Path = Path("out/reproduce")
     """Folder for the page, the figures (SVG and PDF) and the numbers (JSON)."""
-    only: tuple[str, ...] = ()
-    """Claims by name, instead of a section."""
+    only: Annotated[tuple[str, ...], tyro.conf.UseAppendAction] = ()
+    """A claim by name, instead of a section; may be given several times."""
     full: bool = False
     """Test at full size the claims that have one: more seeds, steps and settings, in about an hour on two cores."""
     seed: int = 0

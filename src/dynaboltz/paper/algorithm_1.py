@@ -117,7 +117,7 @@ def measure(rng: np.random.Generator, *, seeds: int, counts: tuple[int, ...]) ->
     return Evidence(
         finding=(
             "The compiled engine does what the algorithm's ten lines do, to rounding. With p = 2 the greedy policy takes a "
-            f"shortest way after {counts[-1]:,} episodes in {worst.value:.1%} of the seeds or more on either layout. The line "
+            f"shortest way after {counts[-1]:,} episodes in {worst.value:.1%} of the seeds on the worse layout. The line "
             "Q(terminal, ·) = 0 is all that boltz needs at the end of an episode; log-sum-exp of zeros is log(4)/β and must be "
             "masked."
         ),
@@ -140,8 +140,11 @@ def measure(rng: np.random.Generator, *, seeds: int, counts: tuple[int, ...]) ->
         tables=[
             Table(
                 caption="Share of seeds whose greedy way is a shortest one, with Wilson's 95 % intervals",
-                header=("agent", *(f"{layout}, {n:,} episodes" for layout in LAYOUTS for n in counts)),
-                rows=[(dbs(p), *(f"{share:.3f}" for layout in LAYOUTS for share in found_shares[layout, p])) for p in POWERS],
+                header=("layout", "episodes", *map(dbs, POWERS)),
+                rows=[
+                    (layout, f"{n:,}", *(f"{found_shares[layout, p][place]:.3f}" for p in POWERS))
+                    for layout in LAYOUTS for place, n in enumerate(counts)
+                ],
             )
         ],
         figures=[

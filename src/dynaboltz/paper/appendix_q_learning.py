@@ -29,7 +29,12 @@ def measure(rng: np.random.Generator, *, seeds: int, episodes: int = EPISODES) -
     means = {key: float(value.mean()) for key, value in runs.items()}
     best_soft = {layout: min(SOFT, key=lambda k, at=layout: means[at, soft(k)]) for layout in LAYOUTS}  # type: ignore[misc]
     ahead = {layout: [name for name in others if means[layout, name] < means[layout, dbs(2)]] for layout in LAYOUTS}
-    beaten = {layout: sum(fewer(found[layout, dbs(2), name]) for name in others) for layout in LAYOUTS}
+    level = {layout: [name for name in others if not fewer(found[layout, dbs(2), name])] for layout in LAYOUTS}
+    beaten = {layout: len(others) - len(level[layout]) for layout in LAYOUTS}
+    worse, better = (
+        [f"10^{k}" for k in SOFT[1:] if any(beyond(found[layout, soft(k), Q]) for layout in LAYOUTS)]
+        for beyond in (more, fewer)
+    )
     near = {
         layout: difference_interval(runs[layout, soft(6)].mean(axis=1), runs[layout, Q].mean(axis=1))
         for layout in LAYOUTS
@@ -37,10 +42,13 @@ def measure(rng: np.random.Generator, *, seeds: int, episodes: int = EPISODES) -
     return Evidence(
         finding=(
             "Soft Q-learning with β = 10² all but never finds the apple, as the paper says: its bonus log(4)/β for every "
-            "step outweighs what the apple is worth from afar. From β = 10³ on it cannot be told from Q-learning; that it "
-            "“encourages exploration” and is best at 10⁵ is not borne out. DBS t² is ahead of Q-learning, of soft and of "
-            f"G-learning, but not of DBS with other powers: it is better beyond chance than "
-            f"{beaten['no walls']} and {beaten['two walls']} of its {len(others)} rivals on the two layouts."
+            f"step outweighs what the apple is worth from afar. Of its larger β, {_listed(worse)} takes more steps than "
+            f"Q-learning on a layout beyond chance, and {_listed(better)} fewer: that it “encourages exploration” and is best "
+            "at 10⁵ is not borne out. DBS t² is ahead beyond chance of "
+            + ", and of ".join(
+                f"all its rivals{f' but {_listed(level[layout])}' if level[layout] else ''} with {layout}" for layout in LAYOUTS
+            )
+            + "."
         ),
         settings=settings(seeds, episodes) | {"G-learning": "β_t = 0.001·t by steps, uniform prior (the text gives neither)"},
         checks=[
@@ -100,6 +108,10 @@ def measure(rng: np.random.Generator, *, seeds: int, episodes: int = EPISODES) -
             },
         },
     )  # fmt: skip
+
+
+def _listed(names: list[str]) -> str:
+    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names) or "none"
 
 
 CLAIM = Claim(

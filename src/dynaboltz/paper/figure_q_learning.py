@@ -58,8 +58,12 @@ def more(found: tuple[Effect, float]) -> bool:
 def told(found: dict[tuple[str, str, str], tuple[Effect, float]], a: str, b: str) -> str:
     """The effects of a over b on every layout, for a reader."""
     return "; ".join(
-        f"{layout}: d = {found[layout, a, b][0]:+.2f}, p = {found[layout, a, b][1]:.2g}" for layout in LAYOUTS
+        f"{layout}: d = {found[layout, a, b][0]:+.2f}, p {_probability(found[layout, a, b][1])}" for layout in LAYOUTS
     )
+
+
+def _probability(p: float) -> str:
+    return f"= {p:.2g}" if p > 0 else "< 1e-300"
 
 
 def best_soft(runs: Runs, layout: str) -> str:

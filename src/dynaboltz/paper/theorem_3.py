@@ -118,7 +118,7 @@ def measure(rng: np.random.Generator, *, seeds: int, steps: int) -> Evidence:
             ),
             *(
                 Check(
-                    fact=f"with {name} it ends above {STAYS:g} times that", of="ours",
+                    fact=f"with {name} it ends above {STAYS:g} times the error with β_t = √t", of="ours",
                     true=all(ratio[world, name] >= STAYS for world in models),
                     detail="; ".join(f"{world}: {last[world, name]:.3f} against {base[world]:.4f}" for world in models),
                 )
@@ -135,7 +135,7 @@ def measure(rng: np.random.Generator, *, seeds: int, steps: int) -> Evidence:
                 caption=f"‖Q_t − Q*‖ after {steps:,} steps, and the power of t by which it changes at the end, with 95 % intervals",
                 header=("", *(f"{world}, {what}" for world in models for what in ("error", "power"))),
                 rows=[
-                    (name, *(f"{of[world, name]:.3g}" for world in models for of in (last, falls)))
+                    (name, *(f"{of[world, name]:{spec}}" for world in models for of, spec in ((last, ".3g"), (falls, ".2f"))))
                     for name in KEPT | BROKEN
                 ],
             )
