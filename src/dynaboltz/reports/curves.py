@@ -124,6 +124,6 @@ def draw_profiles(levels: Array, shares: Mapping[str, Band], looks: Mapping[str,
         axes.plot(levels, one.value, label=name.replace("$", r"\$"), color=colour, ls=dash)
         axes.fill_between(levels, one.low, one.high, color=colour, alpha=0.15, lw=0)
     axes.set(xlabel="score, on the common scale", ylabel="share of runs above it", ylim=(-0.02, 1.02))
-    axes.legend(ncols=2 if len(shares) > 4 else 1)
+    axes.legend(loc="lower left", ncols=2 if len(shares) > 4 else 1)
     drawn: MatplotlibFigure = figure
     return drawn
