@@ -187,7 +187,7 @@ def test_tail_is_the_last_rows_that_are_whole(rows: Path, append: Append) -> Non
     assert tail(rows) == []
     append(rows, *map(episode, range(20_000)))
     with rows.open("ab") as file:
-        file.write(b'{"kind": "episode", "step": 99')
+        file.write(b'{"kind": "episode", "step": 99}')  # without its end it may still be cut off
     found = [row["step"] for row in tail(rows)]
     assert found == list(range(found[0], 20_000))
     assert 100 < len(found) < 5000
