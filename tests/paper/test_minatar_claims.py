@@ -126,6 +126,14 @@ def test_one_run_of_everything_is_shown_and_nothing_is_concluded(tmp_path: Path)
         figure.draw()
 
 
+def test_agent_without_a_run_on_some_game_is_named(tmp_path: Path) -> None:
+    rows_of(tmp_path, "minatar", {"dqn": 0, "dbs-dqn": 8}, [0])
+    rows_of(tmp_path, "minatar", {"s-dqn": 0}, [0], GAMES[:2])
+    found = measure(tmp_path)
+    assert [row[0] for row in found.tables[0].rows] == ["dqn", "dbs-dqn", "random actions"]
+    assert "s-dqn is in no table: it has runs on 2 of 5 games" in found.finding
+
+
 def test_rows_that_are_not_there_are_asked_for_by_command(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"dynaboltz study studies/minatar\.toml --pack"):
         measure(tmp_path)

@@ -95,6 +95,11 @@ def shipped(folder: Path, studies: Sequence[str]) -> Shipped:
             notes.append(f"no run of {name}")
         else:
             notes += incomplete([run for run in runs if run.folder.is_relative_to(folder / name)], name)
+    games = {run.config.env for run in runs}
+    for agent in sorted({run.agent for run in runs}):
+        on = len({run.config.env for run in runs if run.agent == agent})
+        if on < len(games):
+            notes.append(f"{agent} is in no table: it has runs on {on} of {len(games)} games")
     return Shipped(
         runs=runs, notes=tuple(notes),
         random={env: np.array([SCORES["last evaluation"](run) for run in each]) for env, each in scores.items() if each},
