@@ -95,6 +95,22 @@ def test_planning_mpi_needs_far_fewer_sweeps_than_jacobi_where_states_mix() -> N
     assert 10 * sweeps["mpi"] < sweeps["jacobi"]
 
 
+@pytest.mark.parametrize("discount", [0.9, 0.99, 0.999])
+def test_planning_auto_keeps_to_plain_sweeps_where_states_mix(discount: float) -> None:
+    mdp = build_world("garnet(states=2000, actions=4, branching=2)")
+    auto, plain = (solve(mdp, discount=discount, method=method, error=1e-8) for method in ("auto", "mpi"))
+    assert auto.converged
+    assert auto.sweeps <= 1.5 * plain.sweeps
+
+
+@pytest.mark.parametrize("discount", [0.9, 0.99])
+def test_planning_auto_sweeps_in_place_where_values_flow(discount: float) -> None:
+    mdp = build_world("grid(rows=60, cols=60, slip=0.2)")
+    auto, plain = (solve(mdp, discount=discount, method=method, error=1e-8) for method in ("auto", "mpi"))
+    assert auto.converged
+    assert auto.sweeps < plain.sweeps / 3
+
+
 def test_planning_alternating_order_carries_news_both_ways() -> None:
     """The reward is at the end of the chain: sweeping backward finds it at once, sweeping forward one state a sweep."""
     mdp = build_world("chain(states=100)")

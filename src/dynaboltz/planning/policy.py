@@ -18,7 +18,9 @@ from dynaboltz.planning.states import PolicyState
 
 JACOBI, IN_PLACE = 0, 1
 RETRY = 8
-"""Cycles after which the evaluation that was slower is tried again."""
+"""Cycles after which the evaluation that was slower is tried again, and then after twice as many, and so on."""
+MIXING = 0.05
+"""Plain sweeps that close the certificate by this rate a sweep, and twice that of the discount, log(1/γ), mix."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -39,7 +41,7 @@ class _PolicyMethod(Method):
         before, kind = state.width, JACOBI
         sweeps = 0
         if state.sweeps > 0 and most_sweeps > 1:
-            kind = self._kind(state)
+            kind = self._kind(task, state)
             sweeps = min(self.evaluations, most_sweeps - 1)
             self._evaluate(task, state, kind, sweeps)
         problem = task.problem
@@ -55,7 +57,7 @@ class _PolicyMethod(Method):
             state.rates[kind] = math.log(before / state.width) / (sweeps + 1)
         state.cycles += 1
 
-    def _kind(self, state: PolicyState) -> int:  # noqa: ARG002
+    def _kind(self, task: Task, state: PolicyState) -> int:  # noqa: ARG002
         return JACOBI
 
     def _evaluate(self, task: Task, state: PolicyState, kind: int, sweeps: int) -> None:
@@ -93,13 +95,20 @@ class Auto(_PolicyMethod):
 
     Where every state soon leads everywhere (GARNET) the residual evens out and plain sweeps close its span at the rate
     of mixing; where values flow one way (grids, chains) sweeps in place, forward and backward in turn, carry them
-    through the whole model at once. Both are tried, the better one goes on, and the other is retried now and then.
+    through the whole model at once. Both are tried, the better one goes on, and the other is retried ever more rarely;
+    not while plain sweeps mix, since sweeps in place undo the evenness that mixing has reached.
     """
 
     name: ClassVar[str] = "auto"
 
-    def _kind(self, state: PolicyState) -> int:
-        if state.cycles < 3:
-            return state.cycles % 2
-        better = IN_PLACE if state.rates[IN_PLACE] > state.rates[JACOBI] else JACOBI
-        return 1 - better if state.cycles % RETRY == 0 else better
+    def _kind(self, task: Task, state: PolicyState) -> int:
+        discount, (plain, in_place) = task.problem.discount, state.rates
+        own = math.log(1.0 / discount) if discount > 0.0 else math.inf
+        mixes = plain > max(2.0 * own, MIXING) and plain > in_place
+        if state.cycles == 1 or mixes:
+            return JACOBI
+        if state.cycles == 2:
+            return IN_PLACE
+        better = IN_PLACE if in_place > plain else JACOBI
+        retry = state.cycles >= RETRY and state.cycles.bit_count() == 1  # a power of two
+        return 1 - better if retry else better
