@@ -17,7 +17,17 @@ from dynaboltz.deep import AgentConfig
 from dynaboltz.deep.presets import PRESETS
 from dynaboltz.envs import Spec
 from dynaboltz.errors import MissingExtraError
-from dynaboltz.paper import CLAIMS, algorithm_2, algorithm_2_atari, atari_games, atari_runs, c_bar, no_ops, seaquest_c
+from dynaboltz.paper import (
+    CLAIMS,
+    algorithm_2,
+    algorithm_2_atari,
+    atari_games,
+    atari_runs,
+    c_bar,
+    no_ops,
+    rainbow,
+    seaquest_c,
+)
 from dynaboltz.paper.claim import Check, Evidence, Verdict
 from dynaboltz.paper.deep_runs import Trained, band, binned, greedy_return, make_agent, train
 from dynaboltz.paper.meta_gradient import PAPERS, Found, make_batch, make_learner, measure_setting
@@ -316,6 +326,19 @@ def test_another_epsilon_is_found_out() -> None:
 def test_points_of_the_best_window_are_no_fewer_than_the_mean() -> None:
     found = no_ops.points("Atlantis", seed=0)
     assert found.best > found.total / no_ops.RULES.cap_frames > 0
+
+
+@pytest.mark.parametrize("beta", [0.1, 3.0])
+def test_mean_of_the_mixture_is_the_target_of_dbs(beta: float) -> None:
+    found, wanted = rainbow.mean_of_backup(np.random.default_rng(2), beta)
+    np.testing.assert_allclose(found, wanted, atol=1e-10)
+    other, _ = rainbow.mean_of_backup(np.random.default_rng(2), 2 * beta)
+    assert np.abs(other - wanted).max() > 1e-3
+
+
+def test_agents_of_rainbow_differ_in_the_operator_alone() -> None:
+    assert rainbow.apart() == algorithm_2_atari.OWN
+    assert all(getattr(rainbow.config(rainbow.DBS), part) for part in rainbow.PARTS)
 
 
 def test_missing_torch_is_an_error_with_the_command_that_installs_it(monkeypatch: pytest.MonkeyPatch) -> None:

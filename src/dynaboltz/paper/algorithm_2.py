@@ -186,8 +186,9 @@ def measure(rng: np.random.Generator, *, seeds: int, steps: int, clock_seeds: in
                 name="algorithm-2-clocks", draw=lambda: _draw_clocks(clocks),
                 caption="β = t² (c = 1) and the share of next states where it makes the softmax the maximum, for each thing that t can count. "
                 f"Means of {clock_seeds} seeds; the first point is at the first updates.",
-                alt="Counting steps β starts at a quarter of a million and all states are saturated at once; counting target syncs it starts "
-                "near one and the share rises over the whole run; updates and episodes lie between.",
+                alt="Counting steps β starts at a quarter of a million and all states are saturated at once; counting updates both are so within "
+                "a few hundred steps; counting episodes nine states of ten are at once. Counting target syncs β starts at one, rises in "
+                "stairs, and the share rises over the whole run.",
             ),
         ],
         numbers={
