@@ -126,12 +126,16 @@ def test_one_run_of_everything_is_shown_and_nothing_is_concluded(tmp_path: Path)
         figure.draw()
 
 
-def test_agent_without_a_run_on_some_game_is_named(tmp_path: Path) -> None:
-    rows_of(tmp_path, "minatar", {"dqn": 0, "dbs-dqn": 8}, [0])
-    rows_of(tmp_path, "minatar", {"s-dqn": 0}, [0], GAMES[:2])
+def test_agent_without_a_run_on_some_game_is_shown_and_compared_with_none(tmp_path: Path) -> None:
+    rows_of(tmp_path, "minatar", {"dqn": 0, "dbs-dqn": 8}, range(2))
+    rows_of(tmp_path, "minatar", {"s-dqn": 0}, range(2), GAMES[:2])
     found = measure(tmp_path)
-    assert [row[0] for row in found.tables[0].rows] == ["dqn", "dbs-dqn", "random actions"]
-    assert "s-dqn is in no table: it has runs on 2 of 5 games" in found.finding
+    (row,) = [row for row in found.tables[0].rows if row[0] == "s-dqn"]
+    assert row[3:] == ("", "", "")
+    assert [row[0] for row in found.tables[1].rows] == ["dbs-dqn"]
+    assert "minatar: seed 0 has 12 of 15 runs" in found.finding
+    for figure in found.figures:
+        figure.draw()
 
 
 def test_rows_that_are_not_there_are_asked_for_by_command(tmp_path: Path) -> None:

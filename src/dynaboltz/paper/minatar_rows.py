@@ -49,13 +49,8 @@ class Shipped:
 
     @property
     def agents(self) -> list[str]:
-        """Those that have a run on every game, in the order of the alphabet."""
-        games = self.games
-        return [
-            agent
-            for agent in sorted({run.agent for run in self.runs})
-            if all(any((run.agent, run.config.env) == (agent, game) for run in self.runs) for game in games)
-        ]
+        """In the order of the alphabet."""
+        return sorted({run.agent for run in self.runs})
 
     def scores(self, kind: str) -> Comparison:
         """One of ``SCORES`` of every run."""
@@ -95,11 +90,6 @@ def shipped(folder: Path, studies: Sequence[str]) -> Shipped:
             notes.append(f"no run of {name}")
         else:
             notes += incomplete([run for run in runs if run.folder.is_relative_to(folder / name)], name)
-    games = {run.config.env for run in runs}
-    for agent in sorted({run.agent for run in runs}):
-        on = len({run.config.env for run in runs if run.agent == agent})
-        if on < len(games):
-            notes.append(f"{agent} is in no table: it has runs on {on} of {len(games)} games")
     return Shipped(
         runs=runs, notes=tuple(notes),
         random={env: np.array([SCORES["last evaluation"](run) for run in each]) for env, each in scores.items() if each},
