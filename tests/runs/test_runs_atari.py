@@ -101,9 +101,15 @@ def test_run_is_evaluated_by_another_protocol_that_is_asked_for(tmp_path: Path) 
         evaluate(folder, protocol="machado2018")
 
 
+def test_device_that_is_not_there_is_refused_by_name(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"device: torch has no 'nowhere' here .*write device='cpu'"):
+        train(small(device="nowhere"), tmp_path)
+
+
 def test_a_million_frames_are_estimated_at_seven_gigabytes_and_refused_where_they_do_not_fit() -> None:
     config = resolve("dqn", None, given(env="atari/Pong", memory_limit_gb=6.0))
     found: Estimate = estimate_of(config)
     assert 7.0e9 < found.parts["replay"] < 7.2e9
+    assert found.total < 1.05 * found.parts["replay"]
     with pytest.raises(UserError, match=r"the run needs .*replay 7\.\d+ GB.*memory_limit_gb allows"):
         found.check(config)

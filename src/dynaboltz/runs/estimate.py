@@ -47,12 +47,12 @@ class Estimate:
         )
 
 
-def estimate(config: RunConfig, spec: Spec, environments: int) -> Estimate:
+def estimate(config: RunConfig, spec: Spec, environments: int, one_more: int) -> Estimate:
     """What the run takes: the agent's parts by its own account, the environments by what making them took."""
     parts = memory_of_agent(config, spec)
     at_once = min(config.evaluation.episodes, AT_ONCE)
     parts["environments"] = environments
-    parts["evaluation"] = environments * at_once // config.n_envs
+    parts["evaluation"] = one_more * at_once
     limit = config.memory_limit_gb
     return Estimate(parts, available_bytes() if limit is None else int(limit * 1e9))
 
@@ -68,6 +68,6 @@ def estimate_of(config: RunConfig) -> Estimate:
     """The same before anything is made; the environments are, and are given back."""
     from dynaboltz.runs.session import weighed_environments
 
-    envs, size = weighed_environments(config)
+    envs, *sizes = weighed_environments(config)
     with envs:
-        return estimate(config, envs.spec, size)
+        return estimate(config, envs.spec, *sizes)

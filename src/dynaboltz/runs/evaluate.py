@@ -19,7 +19,6 @@ from dynaboltz.storage import Loaded, Store
 
 if TYPE_CHECKING:
     from dynaboltz.deep.agent import Agent
-    from dynaboltz.envs.spec import Spec
 
 ASKED = 1
 """Keeps the episodes of an evaluation that is asked for apart from those during the training."""
@@ -82,9 +81,10 @@ def evaluate(
                                      ("max_steps", max_steps, 1, 2**53), ("epsilon", epsilon, 0, 1)):  # fmt: skip
         if not least <= value <= most:
             raise UserError(f"{name} must be from {least} to {most:,}, got {value:g}")
+    if env != config.env:
+        _check_same_sight(env, config.env)
     step, agent = agent_of(home, config, which)
     try:
-        _check_same_sight(env, agent.spec)
         score = play(
             env, agent, episodes=episodes, epsilon=epsilon, max_steps=max_steps, key=(seed, ASKED, 0), tick=tick
         )
@@ -100,12 +100,12 @@ def evaluate(
     return found
 
 
-def _check_same_sight(env: str, trained: Spec) -> None:
+def _check_same_sight(env: str, trained_on: str) -> None:
     """Refuse a world whose frames or actions are not those that the agent was trained on."""
     from dynaboltz.envs import make
 
-    with make(env, stream=1) as envs:
-        spec = envs.spec
+    with make(env, stream=1) as envs, make(trained_on, stream=1) as others:
+        spec, trained = envs.spec, others.spec
     for name in ("n_actions", "action_labels", "shape", "stack"):
         before, now = getattr(trained, name), getattr(spec, name)
         if before != now:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from dynaboltz.errors import DynaboltzError, StorageError
+from dynaboltz.errors import DynaboltzError, StorageError, UserError
 from dynaboltz.runs.config import OUTSIDE_IDENTITY, RunConfig
 from dynaboltz.runs.estimate import estimate
 from dynaboltz.runs.layout import Home
@@ -80,9 +80,9 @@ class Session:
         settings = {k: written(v) for k, v in flat(config).items() if not k.startswith(OUTSIDE_IDENTITY)}
         self.store = Store(home.checkpoints, run=config.identity, keep=config.saving.keep, about=settings)
         with contextlib.ExitStack() as opened:  # closed here only if something fails
-            self.envs, size = weighed_environments(config)
+            self.envs, *sizes = weighed_environments(config)
             opened.callback(self.envs.close)
-            estimate(config, self.envs.spec, size).check(config)
+            estimate(config, self.envs.spec, *sizes).check(config)
             self.agent = make_agent(config, self.envs.spec)
             opened.callback(self.agent.close)
             found = self._load()
@@ -195,22 +195,43 @@ def next_evaluation(config: RunConfig, step: int) -> int:
     return min((step // period + 1) * period, config.steps)
 
 
-def weighed_environments(config: RunConfig) -> tuple[Environments, int]:
-    """Those of the training, and the bytes that making them took; Gymnasium itself is not counted."""
+def weighed_environments(config: RunConfig) -> tuple[Environments, int, int]:
+    """Those of the training, the bytes that making them took (without Gymnasium itself), and those of one more."""
     import gymnasium  # noqa: F401
 
     from dynaboltz.envs import make
 
     before = memory_in_use()
     envs = make(config.env, n=config.n_envs, seed=config.seed, stream=0)
-    return envs, max(0, memory_in_use() - before)
+    between = memory_in_use()
+    if not config.evaluation.episodes:
+        return envs, max(0, between - before), 0
+    with contextlib.ExitStack() as failing:
+        failing.callback(envs.close)
+        with make(config.env, n=1, seed=config.seed, stream=1):
+            one_more = max(0, memory_in_use() - between)
+        failing.pop_all()
+    return envs, max(0, between - before), one_more
 
 
 def make_agent(config: RunConfig, spec: Spec) -> Agent:
     """The learner, before its first step."""
     from dynaboltz.deep.agent import Agent
 
+    if config.device != "cpu":
+        _check_device(config.device)
     return Agent(config.agent, spec, config.n_envs, seed=config.seed, device=config.device)
+
+
+def _check_device(device: str) -> None:
+    """Refuse one that torch does not have here."""
+    import torch
+
+    try:
+        torch.zeros(1, device=device)
+    except (RuntimeError, AssertionError, NotImplementedError) as fault:
+        reason = str(fault).strip().split("\n", maxsplit=1)[0]
+        raise UserError(f"device: torch has no {device!r} here ({reason}); write device='cpu'") from fault
 
 
 def check_finite(weights: Mapping[str, np.ndarray], step: int) -> None:
