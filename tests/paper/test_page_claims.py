@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import dataclasses
 import re
+from collections.abc import Callable
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from dynaboltz.paper import CLAIMS
 from dynaboltz.paper.claim import Check, Claim, Evidence, Table
 from dynaboltz.paper.page import write_page
-from dynaboltz.paper.reproduce import Outcome, run
+from dynaboltz.paper.reproduce import Outcome, as_json, run
+from dynaboltz.reports.figures import save
 
 NASTY = "<img src=x onerror=alert(1)>\"'&</script>"
 
@@ -102,3 +105,23 @@ def test_page_of_the_same_outcomes_has_the_same_bytes(folder: Path, tmp_path: Pa
     outcomes = [run(CLAIMS[name], tmp_path) for name in ("table-medians", "table-wins", "proposition-1")]
     write_page(outcomes[::-1], tmp_path, seed=0)
     assert (tmp_path / "index.html").read_bytes() == (folder / "index.html").read_bytes()
+
+
+def test_page_of_every_claim_is_small_and_opens_with_nothing_on_the_console(
+    browser: Any, evidence: Callable[[str], Evidence], tmp_path: Path
+) -> None:
+    outcomes = []
+    for name, claim in CLAIMS.items():
+        drawings = {figure.name: save(figure, tmp_path) for figure in evidence(name).figures}
+        (tmp_path / f"{name}.json").write_text(as_json(claim, evidence(name), 0), encoding="utf-8")
+        outcomes.append(Outcome(claim=claim, evidence=evidence(name), seconds=0.0, drawings=drawings))
+    page = write_page(outcomes, tmp_path, seed=0)
+    assert page.stat().st_size <= 3_000_000
+    content = parsed(tmp_path)
+    assert set(CLAIMS) | {"lens", "sweep"} <= set(content.ids)
+    assert len(content.ids) == len(set(content.ids))
+    for look in ({}, {"dark": True}, {"width": 390, "height": 844}):
+        browser.open(page, **look)
+        assert browser.complaints == []
+        assert {address.split(":")[0] for address in browser.requests} <= {"file", "data"}
+        assert browser.run("document.documentElement.scrollWidth") <= look.get("width", 1100)

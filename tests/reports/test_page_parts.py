@@ -27,6 +27,15 @@ def test_inline_svg_prefixes_ids_and_drops_its_size() -> None:
     )
 
 
+def test_inline_svg_has_no_id_that_nothing_refers_to_and_so_none_twice() -> None:
+    drawn = '<g id="b">\n<image\n id="c"/><image id="c"/></g><path id="d"/><use xlink:href="#d"/>'
+    svg = f'<svg viewBox="0 0 3 2">{drawn}</svg>'
+    assert inline_svg(svg, "f") == (
+        '<svg viewBox="0 0 3 2" fill="currentColor" aria-hidden="true">'
+        '<g>\n<image/><image/></g><path id="f-d"/><use xlink:href="#f-d"/></svg>'
+    )
+
+
 def test_inline_svg_takes_the_colours_of_the_page_and_keeps_those_of_data() -> None:
     styles = "".join(f'<g style="fill: {colour}"/>' for colour in (INK, GRID, PAPER, "#000000", "#555555", "#0072b2"))
     found = inline_svg(f'<svg viewBox="0 0 9 2">{styles}</svg>', "f")

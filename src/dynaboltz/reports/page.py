@@ -83,7 +83,7 @@ def _finite(value: Any) -> Any:
 
 
 def inline_svg(svg: str, name: str) -> Any:
-    """An SVG file of ours as an element of a page: ids of its own, no size, and the colours of the page.
+    """An SVG file of ours as an element of a page: ids of its own where it refers to them, no size, the page's colours.
 
     Ink, grid, paper, black and dark greys follow the page, light or dark; all other colours stay.
 
@@ -93,7 +93,8 @@ def inline_svg(svg: str, name: str) -> Any:
 
     body = svg[svg.index("<svg") :]
     body = re.sub(r"<metadata>.*?</metadata>", "", body, flags=re.DOTALL)
-    body = re.sub(r'\bid="([^"]+)"', rf'id="{name}-\1"', body)
+    asked = {a or b for a, b in re.findall(r'href="#([^"]+)"|url\(#([^)]+)\)', body)}
+    body = re.sub(r'\s+id="([^"]+)"', lambda match: f' id="{name}-{match[1]}"' if match[1] in asked else "", body)
     body = re.sub(r'(xlink:href|href)="#([^"]+)"', rf'\1="#{name}-\2"', body)
     body = re.sub(r"url\(#([^)]+)\)", rf"url(#{name}-\1)", body)
     body = re.sub(r"(scale\([^)]*\))|(?<=[\s\"(,])(-?\d+\.\d\d)\d+(?=[\s\"),])", r"\1\2", body)
