@@ -123,7 +123,7 @@ def measure(rng: np.random.Generator, *, seeds: int, steps: int, force_steps: in
     same = mean_interval(np.divide(forces[1.0], np.abs(forces[RATIOS[0]])))
     return Evidence(
         finding=(
-            f"c goes to c̄. Held at c, its meta-gradient is positive (c is pushed down) for c̄ below c and negative (up) for c̄ above; "
+            f"c moves towards c̄. Held at c, its mean meta-gradient is positive (c is pushed down) for c̄ below c and negative (up) for c̄ above; "
             f"at c̄ = c it is {abs(same.value):.0%} of what it is at c̄ = c/16. Let go, c ends at {ends[LOW]:.3g}, {ends[SAME]:.3g} and "
             f"{ends[HIGH]:.3g} where c̄ is {C / 4:g}, {C:g} and {4 * C:g}, at {ends[CURRENT]:.3g} where c̄ is c itself and at "
             f"{ends[INFINITE]:.3g}, still rising, where it is ∞: a factor of {spread.value:.0f} between policies, made by c̄ alone. "
