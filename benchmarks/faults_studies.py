@@ -159,8 +159,9 @@ def under_fire(
     kill_at = sorted(rng.integers(len(configs) // 8, 7 * len(configs) // 8, 2).tolist())
     victims = {configs[at].identity for at in rng.permutation(len(configs))[: -(-len(configs) // 10)]}
     due: dict[str, float] = {}
-    with cluster(on) as more:
+    with cluster(on) as more, contextlib.ExitStack() as whatever:
         driver = Driver(file, root, on, more)
+        whatever.callback(lambda: driver.process.kill())  # noqa: PLW0108  whichever it then is: none is left behind
         while driver.process.poll() is None:
             now, at_work = time.monotonic(), working(configs, place)
             for run, pid in at_work.items():
