@@ -124,6 +124,7 @@ def test_seeds_that_are_no_seeds_are_refused(value: Any) -> None:
 
 SHIPPED = {
     "breakout": 2 * 3,
+    "breakout-random": 3,
     "classic": 2 * 7 * 10,
     "minatar": 5 * 7 * 5,
     "minatar-clock": 5 * 5 * 3,
