@@ -67,6 +67,8 @@ def test_cell_reads_like_print(value: object, text: str) -> None:
 def test_numbers_are_told_from_words() -> None:
     rows = [("a", 1, "84.72", "1.5 [1, 2]", "12 %"), ("b", 2.5, "−3", "2 [1, 3]", "none")]
     assert [all_numbers(rows, column) for column in range(5)] == [False, True, True, True, False]
+    few = [("", "", np.float64(2)), ("0.1 [0, 0.2]", None, ""), ("0 (no interval)", "", -1)]
+    assert [all_numbers(few, column) for column in range(3)] == [True, False, True]
 
 
 def test_policy_allows_the_scripts_of_the_page_and_nothing_else() -> None:

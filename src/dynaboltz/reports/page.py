@@ -124,12 +124,13 @@ def cell(value: Any) -> str:
 
 
 def all_numbers(rows: Sequence[Sequence[Any]], column: int) -> bool:
-    """Whether a column holds nothing but numbers, or texts that begin with one."""
-    return all(isinstance(row[column], int | float | np.number) or _begins(row[column]) for row in rows)
+    """Whether a column holds nothing but numbers, or texts that begin with one; some cells may be empty."""
+    cells = [row[column] for row in rows if row[column] not in ("", None)]
+    return bool(cells) and all(isinstance(one, int | float | np.number) or _begins(one) for one in cells)
 
 
 def _begins(value: Any) -> bool:
-    return isinstance(value, str) and re.match(r"[−-]?[\d.,]+( ?%)?(\s*\[.*\])?$", value) is not None
+    return isinstance(value, str) and re.match(r"[−-]?[\d.,]+( ?%)?(\s*[\[(].*[\])])?$", value) is not None
 
 
 _SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
