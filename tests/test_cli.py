@@ -5,12 +5,16 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from dynaboltz import boltzmann
+from dynaboltz import boltzmann, paper
 from dynaboltz.cli import COMMANDS, main
+from dynaboltz.errors import MissingExtraError
+from dynaboltz.paper import CLAIMS
+from dynaboltz.paper.claim import Evidence
 
 HELP = """\
 dynaboltz: dynamic Boltzmann softmax Bellman updates
@@ -224,9 +228,32 @@ def test_doctor_groups_packages_by_the_extras_of_the_project(capsys: Output) -> 
     assert extras == {"", "atari", "deep", "minatar", "report", "scale", "track", "umb", "video"}
 
 
-def test_reproduce_lists_the_claims(capsys: Output) -> None:
+def test_reproduce_lists_the_claims_by_section(capsys: Output) -> None:
     assert main(["reproduce", "--list"]) == 0
-    assert capsys.readouterr().out.splitlines()[0].startswith("proposition-1 ")
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "theory"
+    assert lines[1].startswith("  proposition-1 ")
+    assert [line.split()[0] for line in lines if line.startswith("  ")] == [
+        claim.name for section in dict.fromkeys(c.section for c in CLAIMS.values())
+        for claim in CLAIMS.values() if claim.section == section
+    ]  # fmt: skip
+
+
+def test_reproduce_leaves_out_what_an_extra_is_missing_for(
+    tmp_path: Path, capsys: Output, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def missing(_: object) -> Evidence:
+        raise MissingExtraError("torch", "deep", "the second claim")
+
+    first = CLAIMS["proposition-2"]
+    monkeypatch.setattr(paper, "CLAIMS", {"first": first, "second": replace(first, name="second", test=missing)})
+    assert main(["reproduce", "--out", str(tmp_path)]) == 0
+    out = capsys.readouterr().out
+    assert "left out\n    the second claim needs the package 'torch'" in out
+    assert "pip install 'dynaboltz[deep]'" in out
+    assert f"done. 1 claims: 1 holds, 1 left out → {tmp_path / 'index.html'}" in out
+    assert main(["reproduce", "--only", "second", "--out", str(tmp_path)]) == 1
+    assert "the second claim needs" in capsys.readouterr().err
 
 
 def test_reproduce_writes_numbers_figures_and_page(tmp_path: Path, capsys: Output) -> None:

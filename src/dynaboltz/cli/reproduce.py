@@ -43,6 +43,7 @@ class Options:
 def main(arguments: Sequence[str]) -> int:
     """Parse, test the claims, write the page."""
     options = tyro.cli(Options, args=arguments, prog="dynaboltz reproduce", description=__doc__)
+    from dynaboltz.errors import MissingExtraError
     from dynaboltz.paper import CLAIMS
     from dynaboltz.paper.page import write_page
     from dynaboltz.paper.reproduce import choose, run
@@ -60,19 +61,27 @@ def main(arguments: Sequence[str]) -> int:
             print(line, end=end, flush=True)
 
     say(f"reproduce: testing {len(claims)} claims of the paper into {options.out}/")
-    outcomes, began = [], time.perf_counter()
+    outcomes, left_out, began = [], {}, time.perf_counter()
     for number, claim in enumerate(claims, 1):
-        with Pulse(f"  {number}/{len(claims)}  {claim.title}: ", enabled=not options.json):
-            outcomes.append(run(claim, options.out, seed=options.seed, full=options.full))
+        try:
+            with Pulse(f"  {number}/{len(claims)}  {claim.title}: ", enabled=not options.json):
+                outcomes.append(run(claim, options.out, seed=options.seed, full=options.full))
+        except MissingExtraError as fault:
+            if options.only or (number == len(claims) and not outcomes):
+                raise
+            left_out[claim.name] = str(fault)
+            say(f"left out\n    {left_out[claim.name].replace(chr(10), chr(10) + '  ')}")
+            continue
         spent = time.perf_counter() - began
         left = f", about {spent / number * (len(claims) - number):.0f} s left" if number < len(claims) else ""
         say(f"{outcomes[-1].evidence.verdict}  ({outcomes[-1].seconds:.1f} s{left})")
     page = write_page(outcomes, options.out, seed=options.seed)
     verdicts = {outcome.claim.name: str(outcome.evidence.verdict) for outcome in outcomes}
     if options.json:
-        print(json.dumps({"page": str(page), "verdicts": verdicts}, indent=2))
+        print(json.dumps({"page": str(page), "verdicts": verdicts, "left_out": left_out}, indent=2))
     counts = ", ".join(f"{count} {verdict}" for verdict, count in Counter(verdicts.values()).items())
-    say(f"reproduce: done. {len(outcomes)} claims: {counts} → {page}")
+    without = f", {len(left_out)} left out" if left_out else ""
+    say(f"reproduce: done. {len(outcomes)} claims: {counts}{without} → {page}")
     return 0
 
 
