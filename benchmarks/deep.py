@@ -14,7 +14,8 @@ The limit to compare with is the additions and multiplications of an update at t
 large matrices, measured in the same turns; passes written by hand can exceed it, and bfloat16 does.
 
 Costs are those of DBS and of learning c over DQN: for single updates early, where c moves most targets and its passes go
-over all of them, and late, where it moves none; and for whole runs, environment included. A run's steps are told by CPU
+over all of them, and late, where it moves none; for the mean update where c is learned from one in some, as under the
+preset for Atari; and for whole runs, environment included. A run's steps are told by CPU
 time and by the clock; two runs side by side by the clock alone.
 """
 
@@ -43,6 +44,8 @@ SCALES = {"mlp": "", "minatar": "-minatar", "nature": "-nature"}
 NAMES = {"mlp": "CartPole, MLP 2 × 64", "minatar": "MinAtar network", "nature": "Nature network"}
 CHUNKS = {"mlp": 2000, "minatar": 200, "nature": 10}
 """Updates of a turn of ours; the peers do a fraction."""
+EVERY = PRESETS["dbs-dqn-nature"]().c_period_updates
+"""Updates between those that c is learned from, under the preset for Atari."""
 TIMES = 2, 1000
 """t on the clock where the costs of an update are measured: under the presets β = t² moves most targets, and few."""
 MATMUL, PRODUCTS = 1024, 4
@@ -223,8 +226,10 @@ def measure_costs(bench: Bench, network: str) -> list[dict[str, Any]]:
     settings = {"DQN": our("dqn", network)}
     for t in TIMES:
         settings[f"DBS, update at t = {t:,}"] = our("dbs-dqn-fixed", network, t)
-        settings[f"DBS with c learned, at t = {t:,}"] = our("dbs-dqn", network, t)
-    compare(settings, chunk, bench.rounds)
+        settings[f"DBS with c learned, at t = {t:,}"] = our("dbs-dqn", network, t, c_period_updates=1)
+    seldom = our("dbs-dqn", network, TIMES[0], c_period_updates=EVERY)
+    settings[f"c learned from 1 update in {EVERY}, t = {TIMES[0]}"] = seldom
+    compare(settings, -(-chunk // EVERY) * EVERY, bench.rounds)  # whole periods
     if network in RUNS and network != "nature":  # in so short a run of Atari no target network is copied yet
         names = {"DQN": "dqn", "DBS, a run": "dbs-dqn-fixed", "DBS with c learned, a run": "dbs-dqn"}
         steps = START + int(RUNS[network]["steps"] * bench.share)

@@ -73,7 +73,7 @@ def ours(network: str, preset: str, changes: dict[str, Any], time_on_clock: int)
         (action, reward, over), frame = after, following
     agent.steps = agent.replay.slots
     agent.syncs = time_on_clock - 1
-    moved = 0.0
+    moved, every = 0.0, agent.config.c_period_updates
 
     def work(n: int) -> dict[str, float]:
         nonlocal moved
@@ -82,7 +82,7 @@ def ours(network: str, preset: str, changes: dict[str, Any], time_on_clock: int)
             agent._train()
             moved += agent.learner.targets.counts[-1]
         agent.measurements()
-        return {"moved": moved / n / BATCH, "beta": agent.learner.beta or math.inf}
+        return {"moved": moved * every / n / BATCH, "beta": agent.learner.beta or math.inf}
 
     return work
 

@@ -95,6 +95,12 @@ KINDS: dict[str, dict[str, Any]] = {
         "summary": "boltzmann(beta=power(2))", "c_learning": "corrected", "c_bar": "infinity", "c_trace": 0.5,
     },
     "c learned as printed": {"summary": "boltzmann(beta=power(2))", "c_learning": "as_printed"},
+    "c learned from one update in 3": {
+        "summary": "boltzmann(beta=power(2))", "c_learning": "corrected", "c_trace": 0.5, "c_period_updates": 3,
+    },
+    "c learned as printed, from one update in 3": {
+        "summary": "boltzmann(beta=power(2))", "c_learning": "as_printed", "c_period_updates": 3,
+    },
     "overlap": {"overlap": True, "train_period_steps": 3, "prioritised": True},
     "overlap, c learned": {
         "overlap": True, "summary": "boltzmann(beta=power(2))", "c_learning": "corrected",
@@ -127,6 +133,19 @@ def test_agent_resumed_mid_episode_is_the_same_to_the_bit(kind: dict[str, Any], 
     assert other.measurements() == agent.measurements()
     for each in (agent, other):
         each.close()
+
+
+@pytest.mark.parametrize("c_learning", ["corrected", "as_printed"])
+@pytest.mark.parametrize("at", [30, 31, 32])
+def test_agent_that_learns_c_seldom_is_the_same_interrupted_after_any_update_of_a_period(
+    c_learning: str, at: int
+) -> None:
+    """At step 30 between the update that depends on c, the 21st, and the one that judges it."""
+    kind = KINDS["c learned from one update in 3"] | {"c_learning": c_learning}
+    agent, world = start(**kind)
+    play(agent, world, at)
+    assert agent.updates % 3 == {30: 0, 31: 1, 32: 2}[at]
+    test_agent_resumed_mid_episode_is_the_same_to_the_bit(kind, at)
 
 
 @each_kind

@@ -35,6 +35,10 @@ PINNED: dict[str, tuple[RunConfig, str]] = {
         run("dbs-dqn-fixed", "ALE/Breakout-v5", seed=3),
         "e8dec7cba2216953da1063065cc122c7c0c338b1571562d39359826010d11975",
     ),
+    "dbs-dqn on Atari, c learned from every update": (
+        run("dbs-dqn", "ALE/Breakout-v5", seed=3, agent__c_period_updates=1),
+        "9badfbb069694e74e7a311c779bd8ea6daf86552c485405d0f60f9ac95c3d3e8",
+    ),
     "munchausen on MinAtar": (
         run("munchausen", "minatar/seaquest", seed=3),
         "c966cc0a4c293b861376bf5c6be7a2783939b508814a3095a14b340dcafa27c5",
@@ -61,6 +65,7 @@ ON: dict[str, dict[str, Any]] = {
     "agent.noisy": {"noisy": 0.5},
     "agent.atoms": {"atoms": 51},
     "agent.value_range": {"atoms": 51, "value_range": (-1.0, 1.0)},
+    "agent.c_period_updates": {"c_period_updates": 2},
 }
 
 

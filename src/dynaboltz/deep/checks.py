@@ -167,5 +167,6 @@ CHECKS: dict[str, Check] = {
     "c_largest_step": real(0, 10, above=True),
     "c_derivative": one_of("exact", "frozen"),
     "c_trace": real(0, 1),
+    "c_period_updates": whole(1),
 }
 """One check for each field of AgentConfig."""

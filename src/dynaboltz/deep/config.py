@@ -132,6 +132,9 @@ class AgentConfig:
     """Derivative of the optimiser's step by the gradient: ``exact`` or ``frozen`` (preconditioner held constant)."""
     c_trace: float = 0.0
     """μ of the trace z ← μ z + dθ/dψ (Xu et al. 2018), from 0 (last update only) to 1."""
+    c_period_updates: int = 1
+    """Every so many updates c is learned: from what ψ does to one and what that is worth in the next; then μ is a
+    period's. In between an update is that of an agent with a fixed c."""
 
     def __post_init__(self) -> None:
         for field in dataclasses.fields(self):

@@ -52,8 +52,10 @@ class Learner:
             self.targets, self._ahead = Distributions(config, spec.n_actions), engine.distributions
         self._noise = noise
         self.coefficient = Coefficient(config) if config.c_learning != "off" else None
+        self._period = config.c_period_updates if self.coefficient is not None else 1
+        self._plain = self.targets.cotangents[GRADIENT : GRADIENT + 1]
         self.before: tuple[np.ndarray, np.ndarray] | None = None
-        """Inputs and actions of the last batch, where c is learned as the paper prints it."""
+        """Inputs and actions of the last τ, where c is learned as the paper prints it."""
         self.beta: float | None = None
         self._t = math.nan
         self.derivative = math.nan
@@ -61,29 +63,31 @@ class Learner:
 
     def update(self, batch: Batch, now: Moment) -> None:
         """One gradient step on a batch; its errors and statistics are in ``targets``."""
-        learned = self.coefficient
+        place = now.update % self._period
+        changes, judges = place == 0, place == 1 % self._period  # is a τ, is a τ′; of a period of 1 each is both
+        learned = self.coefficient if changes or judges else None
         self.derivative = math.nan
         slope, bar = 0.0, None
-        if learned is None:
-            if now.t != self._t:  # a schedule costs a small network a fortieth of its update
-                self._t, self.beta = now.t, self.summary.beta(now.t)
-        else:
-            self.beta = learned.beta(now.t)
-            slope = learned.slope(now.t) if now.synced else 0.0
-            bar = learned.bar(now.t) if self._meets(learned, now) else None
+        if now.t != self._t:  # a schedule costs a small network a fortieth of its update
+            self._t, self.beta = now.t, (self.coefficient or self.summary).beta(now.t)
+        if learned is not None:
+            slope = learned.slope(now.t) if now.synced and (judges if learned.printed else changes) else 0.0
+            bar = learned.bar(now.t) if judges and self._meets(learned, now) else None
         self._evaluate(batch, slope, bar, now)
         if learned is None:
-            self.engine.gradients(batch.action, self.targets.cotangents, (GRADIENT,))
+            self.engine.gradients(batch.action, self._plain, (GRADIENT,))
             finite = self.parameters.step()
         elif learned.printed:
-            finite = self._as_printed(batch, learned, bar is not None)
+            finite = self._as_printed(batch, learned, bar is not None, changes)
         else:
-            finite = self._corrected(batch, learned, bar is not None)
+            finite = self._corrected(batch, learned, bar is not None, changes, judges)
         if not finite:
             what, value = self.parameters.not_finite() or ("a weight", math.nan)
             raise NonFinite(what, value, now.update, now.step)
         if learned is not None and not math.isfinite(learned.c):
             raise NonFinite("c", learned.c, now.update, now.step)
+        if learned is not None:
+            self._t = math.nan  # c has moved, and with it β
 
     def _meets(self, learned: Coefficient, now: Moment) -> bool:
         """Whether this batch is the τ′ of an update that depended on c."""
@@ -107,7 +111,7 @@ class Learner:
     def _draw(self) -> np.ndarray | None:
         return None if self._noise is None else self._noise.draw()
 
-    def _corrected(self, batch: Batch, learned: Coefficient, has_bar: bool) -> bool:
+    def _corrected(self, batch: Batch, learned: Coefficient, has_bar: bool, changes: bool, judges: bool) -> bool:
         parameters, cotangents = self.parameters, self.targets.cotangents
         moves = self.targets.counts[LEARNING] > 0
         apart = False
@@ -119,7 +123,7 @@ class Learner:
         rows = (GRADIENT, *((CHANGE,) if moves else ()), *((REFERENCE,) if apart else ()))
         wanted = cotangents[: len(rows)] if rows == tuple(range(len(rows))) else cotangents[list(rows)]
         self.engine.gradients(batch.action, wanted, rows)
-        if learned.share > 0:
+        if judges and learned.share > 0:
             self.derivative = parameters.dot(parameters.gradients[GRADIENT], parameters.trace)
             if apart:
                 self.derivative += parameters.dot(parameters.gradients[REFERENCE], parameters.trace)
@@ -128,14 +132,15 @@ class Learner:
             finite = parameters.step_and_trace(learned.decay if learned.share > 0 else 0.0)
             learned.share = 1.0
             return finite
-        learned.share *= learned.decay
-        if learned.share > FADED:
-            parameters.fade(learned.decay)
-        else:
-            learned.share = 0.0
+        if changes:
+            learned.share *= learned.decay
+            if learned.share > FADED:
+                parameters.fade(learned.decay)
+            else:
+                learned.share = 0.0
         return parameters.step()
 
-    def _as_printed(self, batch: Batch, learned: Coefficient, has_bar: bool) -> bool:
+    def _as_printed(self, batch: Batch, learned: Coefficient, has_bar: bool, changes: bool) -> bool:
         """dθ′/dc = αγ ∂boltz_{β(c̄)}(Q(s′_next))/∂c·∂Q(s, a; θ)/∂θ, with s of the last batch and s′ of this one."""
         parameters, cotangents = self.parameters, self.targets.cotangents
         rows = (GRADIENT, REFERENCE) if has_bar else (GRADIENT,)
@@ -151,7 +156,10 @@ class Learner:
                 inner = parameters.dot(parameters.gradients[REFERENCE], parameters.gradients[CHANGE])
                 self.derivative = parameters.rate * inner
             learned.descend(self.derivative)
-        self.before = batch.inputs.copy(), batch.action.copy()
+        self.before = None
+        if changes:
+            self.before = batch.inputs.copy(), batch.action.copy()
+            parameters.keep()
         return parameters.step()
 
     def state(self) -> dict[str, Any]:

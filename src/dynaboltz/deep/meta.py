@@ -9,6 +9,9 @@ With ψ = log c, batch τ of an update θ → θ′ and the next batch τ′, wh
 
 Nothing here is of second order: targets depend on θ⁻ alone. The next batch is the one that the next update learns from,
 so where c̄ is c itself ∇J′ is the gradient that update needs anyway; where every w_j is 0 nothing is computed.
+
+With a period of k updates τ is the batch of update n·k and τ′ that of update n·k + 1, for every n: z, and with it μ, is
+of the updates n·k alone, as if ψ did nothing to the others. At k = 1 each batch is the τ′ of the one before and a τ.
 """
 
 from __future__ import annotations

@@ -36,7 +36,7 @@ class Parameters(ABC):
     trace: Any
     """z = dθ/dψ, where c is learned."""
     previous: Any
-    """The weights before the last update, where c is learned as the paper prints it; ``spare`` as large."""
+    """The weights when :meth:`keep` was called, where c is learned as the paper prints it; ``spare`` as large."""
     spare: Any
     updates: int = 0
     version: int = 0
@@ -70,9 +70,13 @@ class Parameters(ABC):
             kept["trace"] = self.trace
         return kept
 
+    def keep(self) -> None:
+        """Keep the online weights for :meth:`as_before`."""
+        self.copy(self.online, self.previous)
+
     @contextmanager
     def as_before(self) -> Iterator[None]:
-        """Within, the online weights are those of before the last update."""
+        """Within, the online weights are those that were kept."""
         self.copy(self.online, self.spare)
         self.copy(self.previous, self.online)
         try:
@@ -105,8 +109,6 @@ class Parameters(ABC):
     def step(self) -> bool:
         """One step of the optimiser along ``gradients[0]``; False if a weight is no longer finite."""
         self.updates += 1
-        if self.prints:
-            self.copy(self.online, self.previous)
         return self._step(self._factor()[0])
 
     def step_and_trace(self, decay: float) -> bool:

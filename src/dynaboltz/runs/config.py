@@ -34,6 +34,7 @@ LATER = {
     "agent.noisy": 0.0,
     "agent.atoms": 1,
     "agent.value_range": (-10.0, 10.0),
+    "agent.c_period_updates": 1,
 }
 """Settings that came after runs had been made, each with the value that does what was done before it came. At that
 value a setting is no part of the identity, so that no run loses its own; whoever adds a setting adds it here."""
