@@ -17,7 +17,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import signal
 import sys
 import tempfile
 import time
@@ -30,9 +29,9 @@ os.environ |= dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 
 import numpy as np
 
-from dynaboltz.deep.agent import Agent
-from dynaboltz.runs import RunConfig, home_of, resume, train
-from faulty import Counter, Findings, at_step, config_of, forked, journal, state_of
+import runs_interrupted as interrupted
+from dynaboltz.runs import RunConfig, train
+from faulty import Findings, config_of, whole
 
 ATARI = {
     "steps": 400, "agent.replay_start_steps": 64, "agent.replay_capacity_steps": 300, "agent.target_period": "10 updates",
@@ -57,84 +56,20 @@ def atari(env: str, **changes: Any) -> RunConfig:
     return config_of(env, "dbs-dqn", **{key.replace(".", "__"): value for key, value in values.items()})
 
 
-def undisturbed(config: RunConfig, folder: Path) -> str:
-    """The state of a run that nothing happened to."""
-    ended = forked(lambda: train(config, folder / "whole") and None, folder, limit=LIMIT)
-    if ended.code:
-        raise RuntimeError(f"{config.env} ended with exit code {ended.code}: {ended.said[-300:]}")
-    return state_of(config, folder / "whole")
-
-
-def count_steps(counter: Counter) -> None:
-    """From here on ``counter`` holds how many steps the agent of this process has taken."""
-    original = Agent.observe
-
-    def observe(self: Agent, action: np.ndarray, step: Any) -> None:
-        original(self, action, step)
-        counter.set(self.steps)
-
-    Agent.observe = observe  # type: ignore[method-assign]
-
-
 def killed(tries: int, rng: np.random.Generator, folder: Path) -> Findings:
     """R2."""
     config = atari("atari/Breakout(sticky_actions=0.25)", saving__period_steps=INTERVAL)
     began = time.monotonic()
-    expected = undisturbed(config, folder)
+    with tempfile.TemporaryDirectory() as place:
+        whole(config, Path(place), limit=LIMIT)
     lasted = time.monotonic() - began
-    counter, done, number = Counter(), 0, 0
-    while done < tries:
-        root, before, known = folder / f"run-{number}", 0, 0
-        number += 1
-
-        def work(root: Path = root) -> None:
-            count_steps(counter)
-            train(config, root)
-
-        while True:
-            counter.set(0)
-            ended = forked(work, folder, kill_after=float(rng.uniform(0.02, 0.5 * lasted)), limit=LIMIT)
-            resumed = journal(config, root, "resume")
-            came_from = resumed[-1] if len(resumed) > known else before  # killed before it had begun
-            known, lost = len(resumed), "a committed checkpoint was lost" if came_from < before else ""
-            if not ended.killed:
-                fault = ended.said if ended.code else ""
-                if not fault and state_of(config, root) != expected:
-                    fault = "the run came to another end than the one that nobody killed"
-                if fault or lost:
-                    yield fault or lost
-                break
-            before = max([before, came_from, *journal(config, root, "checkpoint")[-1:]])
-            done += 1
-            far = f"killed after step {counter.get()}, with nothing after {before} committed, more than an interval"
-            yield lost or (far if counter.get() - before > INTERVAL + 1 else "")
+    return interrupted.killed(config, tries, rng, folder, (0.02, 0.5 * lasted), limit=LIMIT)
 
 
 def stopped(tries: int, rng: np.random.Generator, folder: Path) -> Findings:
     """R7."""
-    for kind, (env, changes) in enumerate(KINDS.items()):
-        config, place = atari(env, **changes), folder / str(kind)
-        place.mkdir()
-        expected = undisturbed(config, place)
-        for number in range(tries // len(KINDS)):
-            step, root = int(rng.integers(1, config.steps)), place / str(number)
-
-            def work(config: RunConfig = config, root: Path = root, step: int = step) -> None:
-                at_step(step, lambda: os.kill(os.getpid(), signal.SIGTERM))
-                train(config, root)
-
-            first = forked(work, place, limit=LIMIT)
-            second = forked(lambda config=config, root=root: again(config, root), place, limit=LIMIT)
-            if first.code != 128 + signal.SIGTERM or second.code:
-                yield f"{env}: exit codes {first.code} and {second.code}: {(first.said + second.said)[-500:]}"
-            else:
-                equal = state_of(config, root) == expected
-                yield "" if equal else f"{env} stopped at step {step} of {config.steps} came to another end"
-
-
-def again(config: RunConfig, root: Path) -> None:
-    """Resume what is in the folder of the run."""
-    resume(home_of(config, root).folder)
+    kinds = [atari(env, **changes) for env, changes in KINDS.items()]
+    return interrupted.stopped(kinds, tries, rng, folder, limit=LIMIT)
 
 
 CHECKS: dict[str, tuple[Callable[[int, np.random.Generator, Path], Findings], int, int]] = {

@@ -1,4 +1,4 @@
-"""For ``faults_runs.py``: small runs, worlds that go wrong at a given step, and work in a fork that can be killed."""
+"""For the faults of runs: small ones, worlds that go wrong at a given step, and work in a fork that can be killed."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from typing import Any
 import gymnasium
 import numpy as np
 
+from dynaboltz.deep.agent import Agent
 from dynaboltz.envs.world import Worlds
 from dynaboltz.runs import Given, RunConfig, digest, home_of, read_rows, resolve, train
 from dynaboltz.storage import Store
@@ -142,11 +143,22 @@ def state_of(config: RunConfig, root: Path, *, learner_only: bool = False) -> st
     return digest(found.tree["agent"]) if learner_only else digest([found.tree, home.rows.read_bytes()])
 
 
-def whole(config: RunConfig, folder: Path) -> str:
+def whole(config: RunConfig, folder: Path, *, limit: float = 60.0) -> str:
     """The state of a run that nothing happened to."""
-    ended = forked(lambda: train(config, folder / "whole") and None, folder)
+    ended = forked(lambda: train(config, folder / "whole") and None, folder, limit=limit)
     assert ended.code == 0, ended.said
     return state_of(config, folder / "whole")
+
+
+def count_steps(counter: Counter) -> None:
+    """From here on ``counter`` holds how many steps the agent of this process has taken."""
+    original = Agent.observe
+
+    def observe(self: Agent, action: np.ndarray, step: Any) -> None:
+        original(self, action, step)
+        counter.set(self.steps)
+
+    Agent.observe = observe  # type: ignore[method-assign]
 
 
 def at_step(step: int, do: Callable[[], None]) -> None:

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,32 +18,33 @@ import numpy as np
 from dynaboltz.cli import main as command
 from dynaboltz.envs.world import Worlds
 from dynaboltz.runs import RunConfig, home_of, resume, train
-from dynaboltz.runs import session as sessions
-from faulty import SMALL, Counter, Findings, at_step, config_of, forked, journal, state_of, whole
+from faulty import SMALL, Counter, Findings, at_step, config_of, count_steps, forked, journal, state_of, whole
 
 SIGNALS = ("SIGTERM", "SIGINT", "SIGHUP", "SIGUSR1")
 
 
 def killed_at_random(tries: int, rng: np.random.Generator, folder: Path) -> Findings:
     """R2."""
-    config = config_of(saving__period_steps=250)
-    expected, counter, done, number = whole(config, folder), Counter(), 0, 0
+    return killed(config_of(saving__period_steps=250), tries, rng, folder, (0.02, 0.6))
+
+
+def killed(
+    config: RunConfig, tries: int, rng: np.random.Generator, folder: Path, moments: tuple[float, float],
+    *, limit: float = 60.0,
+) -> Findings:  # fmt: skip
+    """SIGKILL at a random one of the ``moments``, again and again, until a run gets through; then the next run."""
+    interval = config.saving.period_steps
+    expected, counter, done, number = whole(config, folder, limit=limit), Counter(), 0, 0
     while done < tries:
         root, number, before, known = folder / f"run-{number}", number + 1, 0, 0
 
         def work(root: Path = root) -> None:
-            original = sessions.Session.finished
-
-            def counted(self: sessions.Session, episodes: Any, step: int) -> None:
-                counter.set(step)
-                original(self, episodes, step)
-
-            sessions.Session.finished = counted  # type: ignore[method-assign]
+            count_steps(counter)
             train(config, root)
 
         while True:
             counter.set(0)
-            ended = forked(work, folder, kill_after=float(rng.uniform(0.02, 0.6)))
+            ended = forked(work, folder, kill_after=float(rng.uniform(*moments)), limit=limit)
             resumed = journal(config, root, "resume")
             came_from = resumed[-1] if len(resumed) > known else before  # killed before it had begun
             known, lost = len(resumed), "a committed checkpoint was lost" if came_from < before else ""
@@ -56,7 +58,7 @@ def killed_at_random(tries: int, rng: np.random.Generator, folder: Path) -> Find
             before = max([before, came_from, *journal(config, root, "checkpoint")[-1:]])
             done += 1
             at, far = counter.get(), ""
-            if at - before > 250 + 1:
+            if at - before > interval + 1:
                 far = f"killed at step {at}, with nothing after {before} committed, more than an interval"
             yield lost or far
         shutil.rmtree(root, ignore_errors=True)
@@ -69,10 +71,17 @@ def stopped_and_resumed(tries: int, rng: np.random.Generator, folder: Path) -> F
         config_of("minatar/breakout", "dbs-dqn", steps=1200),
         config_of(preset="dbs-dqn", n_envs=3, agent__prioritised=True, agent__n_step=3),
     ]
+    return stopped(kinds, tries, rng, folder)
+
+
+def stopped(
+    kinds: Sequence[RunConfig], tries: int, rng: np.random.Generator, folder: Path, *, limit: float = 60.0
+) -> Findings:
+    """SIGTERM at a random step of a run, then the rest of it."""
     for kind, config in enumerate(kinds):
         place = folder / str(kind)
         place.mkdir()
-        expected = whole(config, place)
+        expected = whole(config, place, limit=limit)
         for number in range(tries // len(kinds)):
             step, root = int(rng.integers(1, config.steps)), place / str(number)
 
@@ -80,10 +89,12 @@ def stopped_and_resumed(tries: int, rng: np.random.Generator, folder: Path) -> F
                 at_step(step, lambda: os.kill(os.getpid(), signal.SIGTERM))
                 train(config, root)
 
-            first = forked(work, place)
-            second = forked(lambda config=config, root=root: resume(home_of(config, root).folder) and None, place)
-            if first.code != 143 or second.code:
-                yield f"exit codes {first.code} and {second.code}: {first.said or second.said}"
+            def again(config: RunConfig = config, root: Path = root) -> None:
+                resume(home_of(config, root).folder)
+
+            first, second = forked(work, place, limit=limit), forked(again, place, limit=limit)
+            if first.code != 128 + signal.SIGTERM or second.code:
+                yield f"{config.env}: exit codes {first.code} and {second.code}: {(first.said + second.said)[-500:]}"
             else:
                 equal = state_of(config, root) == expected
                 yield "" if equal else f"{config.env} {config.name} stopped at step {step} came to another end"
