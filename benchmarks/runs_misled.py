@@ -161,12 +161,13 @@ def _bad_beta(name: str, step: int, root: Path) -> str:  # noqa: ARG001
                         return float("nan")
 
                 inner, self.summary = self.summary, Wrong()  # type: ignore[assignment]
+                self._t = float("nan")  # as if the clock had moved
             original(self, batch, now)
 
         Learner.update = update  # type: ignore[method-assign]
 
     config = config_of(preset="dbs-dqn-fixed", evaluation__episodes=0, saving__period_steps=100)
-    return _stops(config, root, poison, "", step)
+    return _stops(config, root, poison, "β", step)
 
 
 def _stops(config: RunConfig, root: Path, poison: Callable[[], None], word: str, step: int) -> str:

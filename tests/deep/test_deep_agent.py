@@ -14,6 +14,7 @@ from dynaboltz.deep import PRESETS, Agent, AgentConfig, NonFinite, memory
 from dynaboltz.deep.engine import ENGINES
 from dynaboltz.envs.spec import Spec, Step
 from dynaboltz.errors import UserError
+from dynaboltz.summaries import Dynamic
 
 SPEC = Spec(shape=(2,), dtype="float32", n_actions=3, stack=2)
 SMALL: dict[str, Any] = {
@@ -273,6 +274,16 @@ def test_loss_and_gradient_that_overflow_are_named() -> None:
     agent, world = start(learning_rate=1e3, loss="squared", optimiser="sgd")
     with pytest.raises(NonFinite, match=r"gradient of|weight|action value|loss"):
         play(agent, world, 400)
+
+
+def test_beta_that_becomes_no_number_is_named_before_it_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    agent, world = start(summary="boltzmann(beta=power(2))", beta_clock="update")
+    play(agent, world, 20)
+    weights = agent.engine.parameters.online.copy()
+    monkeypatch.setattr(Dynamic, "beta", lambda *_: math.nan)
+    with pytest.raises(NonFinite, match="β is nan at update"):
+        play(agent, world, 1)
+    assert (agent.engine.parameters.online == weights).all()
 
 
 def test_fault_beside_acting_is_raised_by_the_next_call() -> None:

@@ -6,7 +6,7 @@ from dynaboltz.errors import DynaboltzError
 
 
 class NonFinite(DynaboltzError):  # noqa: N818 - named for what it says
-    """A reward, observation, loss, gradient, weight or c is not a finite number; nothing after it can be trusted."""
+    """A reward, observation, loss, gradient, weight, β or c is not a finite number; nothing after it can be trusted."""
 
     def __init__(self, what: str, value: float, update: int, step: int) -> None:
         self.what, self.value, self.update, self.step = what, value, update, step

@@ -70,6 +70,8 @@ class Learner:
         slope, bar = 0.0, None
         if now.t != self._t:  # a schedule costs a small network a fortieth of its update
             self._t, self.beta = now.t, (self.coefficient or self.summary).beta(now.t)
+            if self.beta is not None and math.isnan(self.beta):
+                raise NonFinite("β", self.beta, now.update, now.step)
         if learned is not None:
             slope = learned.slope(now.t) if now.synced and (judges if learned.printed else changes) else 0.0
             bar = learned.bar(now.t) if judges and self._meets(learned, now) else None
@@ -115,9 +117,8 @@ class Learner:
         parameters, cotangents = self.parameters, self.targets.cotangents
         moves = self.targets.counts[LEARNING] > 0
         apart = False
-        if (
-            has_bar
-        ):  # the gradient of the loss is there anyway: what is missing is 0 in the states where c̄ is as good as c
+        # The gradient of the loss is there anyway: what is missing is 0 in the states where c̄ is as good as c.
+        if has_bar:
             cotangents[REFERENCE] -= cotangents[GRADIENT]
             apart = bool(cotangents[REFERENCE].any())
         rows = (GRADIENT, *((CHANGE,) if moves else ()), *((REFERENCE,) if apart else ()))
