@@ -208,7 +208,7 @@ def test_workers_do_not_outlive_their_parent_and_leave_whole_runs(tmp_path: Path
     parent.kill()
     parent.wait()
     assert len(workers) == 2
-    until(lambda: not any(lives(worker) for worker in workers), seconds=5)
+    until(lambda: not any(lives(worker) for worker in workers))
 
 
 def test_signal_to_the_parent_saves_its_worker(tmp_path: Path) -> None:

@@ -65,7 +65,7 @@ def test_ray_gives_the_same_rows_listens_here_only_and_leaves_nothing(
     assert addresses
     assert addresses <= LOOPBACK
     assert len(started) > 4
-    until(lambda: not any(map(lives, started)), seconds=5)
+    until(lambda: not any(map(lives, started)))
 
 
 @pytest.mark.skipif(missing("submitit"), reason="submitit is not installed")

@@ -133,7 +133,7 @@ def test_killed_driver_leaves_no_process_and_the_next_one_does_what_is_left(
     pids = [int(json.loads(beat.read_text())["pid"]) for beat in beats]
     driver.kill()
     driver.communicate()
-    until(lambda: not any(map(lives, pids)), seconds=5)
+    until(lambda: not any(map(lives, pids)))
     tasks = drive(configs, place)
     assert [task.state for task in tasks] == ["done", "done"]
     for config in configs:
