@@ -86,6 +86,16 @@ def test_training_score_is_of_the_last_episodes(root: Path) -> None:
     assert scores["CartPole-v1", "dqn"].tolist() == [np.mean([1.5, 4.0, 6.5, 9.0]) + seed for seed in range(3)]
 
 
+def test_best_score_is_of_the_best_evaluation_wherever_it_was(root: Path) -> None:
+    rows = only(collect([a_run(root, "CartPole-v1", "dqn", 7)])).folder / "rows.jsonl"
+    rows.write_text(rows.read_text(encoding="utf-8").replace('"mean": 9.5', '"mean": 95.5'), encoding="utf-8")
+    found = report([root], score="best")
+    scores = compare(found.collection.runs, score="best").scores["CartPole-v1", "dqn"]
+    assert scores.tolist() == [10.0, 11.0, 12.0, 95.5]
+    assert compare(found.collection.runs).scores["CartPole-v1", "dqn"].tolist() == [10.0, 11.0, 12.0, 17.0]
+    assert "(best evaluation)" in found.tables["scores"].caption
+
+
 def test_unfinished_runs_are_in_curves_and_not_in_tables_and_are_named(root: Path) -> None:
     a_run(root, "CartPole-v1", "dqn", 7, finished=False)
     found = report([root])
@@ -279,7 +289,7 @@ def test_command_prints_one_form_and_writes_the_rest(
         ([], "needs a folder"),
         ([".", "--csv", "--json"], "one form"),
         (["runs", "--baseline", "dqm"], "did you mean 'dqn'"),
-        (["runs", "--score", "best"], "unknown score"),
+        (["runs", "--score", "median"], "unknown score"),
     ],
 )
 def test_command_says_what_is_wrong(

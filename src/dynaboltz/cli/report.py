@@ -27,7 +27,8 @@ class Options:
     out: Path = Path("out/report")
     """Folder for the page, the tables (CSV, LaTeX, JSON) and the curves (SVG, PDF, PNG)."""
     score: str = "auto"
-    """What a run's score is: evaluation (its last), training (its last 100 episodes), or auto, whichever all have."""
+    """What a run's score is: evaluation (its last), best (the best of them), training (its last 100 episodes), or auto:
+    evaluation where all have one, else training."""
     at: int | None = None
     """Agent steps at which runs are compared; without it each counts at its end, if it is finished."""
     baseline: str | None = None

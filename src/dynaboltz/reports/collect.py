@@ -26,6 +26,27 @@ RECENT_EPISODES = 100
 """Training episodes at the end of a run whose mean is its score where it has no evaluation (Machado et al. 2018)."""
 
 
+@dataclass(frozen=True, slots=True)
+class Score:
+    """What a run comes to, in one number."""
+
+    name: str
+    """For a caption."""
+    of: Callable[[Array], float]
+    """Returns, in the order of the steps → the score."""
+
+
+SCORES = {
+    "evaluation": Score("last evaluation", lambda returns: float(returns[-1])),
+    "best": Score("best evaluation", lambda returns: float(returns.max())),
+    "training": Score(
+        f"mean of the last {RECENT_EPISODES} training episodes",
+        lambda returns: float(returns[-RECENT_EPISODES:].mean()),
+    ),
+}
+"""By name. The best of many evaluations flatters: it is what the luckiest of them found."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Series:
     """Returns by agent steps, in the order of the steps."""
@@ -61,12 +82,10 @@ class Run:
     """What the run said of why it ended early."""
 
     def score(self, kind: str, at: int | None = None) -> float | None:
-        """The last evaluation, or the mean of the last training episodes, by the step ``at``; None where none is."""
-        series = self.evaluations if kind == "evaluation" else self.episodes
+        """The score of that kind (``SCORES``) by the step ``at``; None where there is none."""
+        series = self.episodes if kind == "training" else self.evaluations
         series = series if at is None else series.until(at)
-        if not len(series):
-            return None
-        return float(series.returns[-1] if kind == "evaluation" else series.returns[-RECENT_EPISODES:].mean())
+        return SCORES[kind].of(series.returns) if len(series) else None
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -22,14 +22,12 @@ from dynaboltz.reports.aggregates import (
     stratified_band,
     stratified_interval,
 )
-from dynaboltz.reports.collect import Run
+from dynaboltz.reports.collect import SCORES, Run
 from dynaboltz.reports.scores import human_references
 from dynaboltz.reports.statistics import difference_interval, holm, mean_interval, superiority
 from dynaboltz.reports.tables import Table
 
 Array = NDArray[np.float64]
-SCORES = ("auto", "evaluation", "training")
-"""The last evaluation of a run, the mean of its last 100 training episodes, or the first where every run has one."""
 References = Mapping[str, tuple[float, float]]
 """Environment → the scores that count as 0 and as 1."""
 
@@ -39,7 +37,7 @@ class Comparison:
     """Scores of runs by environment and agent."""
 
     kind: str
-    """"evaluation" or "training"."""
+    """One of ``SCORES``."""
     scores: Mapping[tuple[str, str], Array]
     """(environment, agent) → a score for each run that counts, by seed."""
     notes: tuple[str, ...]
@@ -73,11 +71,11 @@ def compare(runs: Sequence[Run], *, score: str = "auto", at: int | None = None) 
 
     Args:
         runs: as :func:`~dynaboltz.reports.collect.collect` has them.
-        score: one of ``SCORES``.
+        score: one of ``SCORES``, or ``auto``: the last evaluation where every run has one, else the training.
         at: agent steps at which all are compared.
     """
-    if score not in SCORES:
-        raise UnknownNameError("score", score, SCORES, "--score")
+    if score not in ("auto", *SCORES):
+        raise UnknownNameError("score", score, ("auto", *SCORES), "--score")
     counting = [run for run in runs if (run.finished if at is None else run.step >= at)]
     evaluated = all(run.score("evaluation", at) is not None for run in counting)
     kind = ("evaluation" if evaluated else "training") if score == "auto" else score
@@ -116,9 +114,8 @@ def score_table(comparison: Comparison) -> Table:
         rows.append(
             (env, agent, values.size, float(values.mean()), low, high, float(values.min()), float(values.max()))
         )
-    of = "last evaluation" if comparison.kind == "evaluation" else "mean of the last 100 training episodes"
     return Table(
-        caption=f"Score of each agent ({of}): mean over runs with its 95 % interval",
+        caption=f"Score of each agent ({SCORES[comparison.kind].name}): mean over runs with its 95 % interval",
         header=("environment", "agent", "runs", "mean", "95 % low", "95 % high", "least", "most"), rows=rows,
     )  # fmt: skip
 

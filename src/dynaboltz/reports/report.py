@@ -12,7 +12,7 @@ import numpy as np
 
 from dynaboltz.files import make_folder, write_atomically
 from dynaboltz.reports.aggregates import Band
-from dynaboltz.reports.collect import Collection, Run, collect
+from dynaboltz.reports.collect import SCORES, Collection, Run, collect
 from dynaboltz.reports.comparison import (
     References,
     aggregate_table,
@@ -37,7 +37,7 @@ class Report:
 
     collection: Collection
     kind: str
-    """What the scores are: "evaluation" or "training"."""
+    """What the scores are, one of ``SCORES``."""
     tables: dict[str, Table]
     """By file name without suffix: scores first, then what there is of against-…, tasks."""
     curves: dict[str, dict[str, Curve]]
@@ -77,7 +77,7 @@ def report(
 
     Args:
         folders: of runs, at any depth.
-        score: "evaluation", "training" or "auto"; see :func:`~dynaboltz.reports.comparison.compare`.
+        score: "evaluation", "best", "training" or "auto"; see :func:`~dynaboltz.reports.comparison.compare`.
         at: agent steps at which the scores are taken; the end of each run if none is given.
         baseline: the agent to compare with; dqn, or else the first, if none is given.
         references: environment → the scores that count as 0 and as 1; random and human on Atari if none are given.
@@ -128,7 +128,7 @@ def write(found: Report, folder: Path, *, command: str) -> Path:
     drawings = {figure.name: inline_svg(save(figure, folder, FORMATS), figure.name) for figure in figures}
     page = render(
         TEMPLATE, tables=found.tables, figures=figures, drawings=drawings, formats=FORMATS, notes=found.notes,
-        runs=found.collection.runs, kind=found.kind, command=command,
+        runs=found.collection.runs, score=SCORES[found.kind].name, command=command,
     )  # fmt: skip
     write_atomically(folder / "index.html", page)
     return folder / "index.html"
