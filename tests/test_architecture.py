@@ -43,6 +43,7 @@ MAY_IMPORT_AT_TOP = {
     "cli/show.py": {"tyro"},
     "cli/study.py": {"tyro"},
     "cli/solve.py": {"tyro"},
+    "planning/chains.py": {"numba"},
     "planning/kernels.py": {"numba"},
     "tabular/compiled.py": {"numba"},
     "tabular/kernels.py": {"numba"},

@@ -25,6 +25,7 @@ import numpy as np
 from dynaboltz.planning.horizon import UNIT, Horizon
 
 if TYPE_CHECKING:
+    from dynaboltz.planning.improver import Improver
     from dynaboltz.planning.problem import Change, Choice, Floats, Problem
 
 TINY = float(np.finfo(np.float64).tiny)
@@ -110,13 +111,15 @@ def shifts_of(horizon: Horizon, reward_bound: float, change: Change) -> Shifts:
     return Shifts(low - allowance, high + allowance, allowance)
 
 
-def certify(problem: Problem, values: Floats, choice: Choice, *, midpoint: bool) -> tuple[Certificate, Floats]:
+def certify(
+    problem: Problem, values: Floats, choice: Choice, *, midpoint: bool, improver: Improver | None = None
+) -> tuple[Certificate, Floats]:
     """The certificate of ``values`` or of the middle of its own two sides, and the values it is about.
 
-    ``choice`` receives the greedy rows.
+    ``choice`` receives the greedy rows. ``improver`` does what ``problem.improve`` does, and knows ``choice``.
     """
     backup = np.empty_like(values)
-    change, _ = problem.improve(values, backup, choice)
+    change = (improver or problem).improve(values, backup, choice)
     shifts = shifts_of(problem.horizon, problem.reward_bound, change)
     terminal = problem.mdp.terminal
     error = shifts.half_width if midpoint else error_of(change, shifts)

@@ -36,6 +36,8 @@ class Horizon:
     """Transitions in the longest row."""
     largest_row_sum: float
     """An upper bound on γ times a row's sum."""
+    smallest_row_sum: float
+    """A lower bound on γ times a row's sum."""
 
     @property
     def steps(self) -> float:
@@ -48,11 +50,12 @@ def up(x: float) -> float:
     return math.nextafter(x, math.inf)
 
 
-def horizon_of(mdp: MDP, model: Any, discount: float) -> Horizon:
-    """The bounds for a discount in [0, 1]; a ``UserError`` where there are none."""
-    from dynaboltz.planning import kernels
+def horizon_of(mdp: MDP, model: Any, discount: float, sums: tuple[float, float, int]) -> Horizon:
+    """The bounds for a discount in [0, 1]; a ``UserError`` where there are none.
 
-    low, high, longest = kernels.row_sums(model)
+    ``sums`` are the smallest and the largest computed sum of a row, and the length of the longest.
+    """
+    low, high, longest = sums
     slack = Fraction(longest) * Fraction(1, 2**53)  # a sum of n terms is off by less than n·2⁻⁵³ of itself
     least, most = Fraction(low) * (1 - slack), Fraction(high) * (1 + 2 * slack)
     gamma = Fraction(discount)
@@ -67,7 +70,8 @@ def horizon_of(mdp: MDP, model: Any, discount: float) -> Horizon:
         largest = up(float(gamma * most / (1 - gamma * most)))
         smallest = math.nextafter(float(gamma * least / (1 - gamma * least)), 0.0)
     has_end = bool(mdp.terminal.any())
-    return Horizon(largest, 0.0 if has_end else smallest, int(longest), up(float(gamma * most)))
+    lightest = math.nextafter(float(gamma * least), 0.0)
+    return Horizon(largest, 0.0 if has_end else smallest, int(longest), up(float(gamma * most)), lightest)
 
 
 def _undiscounted(mdp: MDP, model: Any, longest: int) -> float:
@@ -106,7 +110,7 @@ def _most_steps(mdp: MDP, model: Any, longest: int) -> float:
     steps, backup = np.zeros(mdp.n_states), np.zeros(mdp.n_states)
     choice = np.zeros(mdp.n_states, np.int32)
     for _ in range(MOST_STEP_SWEEPS):
-        _, high, size, _ = kernels.improve(counting, 0, mdp.n_states, 1.0, steps, backup, choice)
+        _, high, size = kernels.improve(counting, 0, mdp.n_states, 1.0, steps, backup, choice)
         excess = high + 4 * (longest + 4) * UNIT * (1.0 + size)
         if excess <= ENOUGH:
             return up(float(steps.max()) / (1.0 - excess)) * (1 + 4 * UNIT)

@@ -46,7 +46,7 @@ class GaussSeidel(Method):
         state.sweeps += 1
         near = change * problem.horizon.largest <= task.error
         if near or state.sweeps - state.certified_at >= CERTIFY_EVERY or most_sweeps == 1:
-            found, _ = problem.improve(state.values, scratch, state.choice)
+            found = problem.improve(state.values, scratch, state.choice)
             shifts = shifts_of(problem.horizon, problem.reward_bound, found)
             state.certified_at = state.sweeps
             state.bound, state.allowance = error_of(found, shifts), shifts.allowance

@@ -154,14 +154,12 @@ step·stop[1] is down to stop[2], and returns their number; the last values are 
 @njit(nogil=True, cache=True, error_model="numpy")
 def improve(
     model: Any, first: Any, last: Any, discount: Any, values: Any, backup: Any, choice: Any
-) -> tuple[float, float, float, int]:
-    """One max backup of ``values`` with its greedy rows.
-
-    Returns the extremes of the change, the largest size of a value, and how many choices moved.
+) -> tuple[float, float, float]:
+    """One max backup of ``values`` with its greedy rows; returns the extremes of the change and the largest size.
 
     ``choice`` counts from the state's first row. A choice that ties with the best is kept.
     """
-    low, high, largest, moved = np.inf, -np.inf, 0.0, 0
+    low, high, largest = np.inf, -np.inf, 0.0
     for i in range(first, last):
         s = _U(i)
         row, end_row = _U(model.state_ptr[s]), _U(model.state_ptr[s + _U(1)])
@@ -180,11 +178,10 @@ def improve(
                 k, row = end, row + _U(1)
             if kept != best:
                 choice[s] = chosen - first_row
-                moved += 1
         backup[s] = best
         change = best - values[s]
         low, high, largest = min(low, change), max(high, change), max(largest, abs(best))
-    return low, high, largest, moved
+    return low, high, largest
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
@@ -214,73 +211,19 @@ def relax(model: Any, first: Any, last: Any, forward: Any, discount: Any, old: A
     return largest
 
 
-@njit(nogil=True, cache=True)
-def lengths_of(model: Any, choice: Any, ptr: Any) -> None:
-    """The pointer of the chosen rows alone, one a state, none for a terminal state."""
-    total = 0
-    ptr[0] = 0
-    for i in range(choice.size):
-        s = _U(i)
-        row = _U(model.state_ptr[s])
-        if row < _U(model.state_ptr[s + _U(1)]):
-            row += _U(choice[s])
-            total += model.row_ptr[row + _U(1)] - model.row_ptr[row]
-        ptr[s + _U(1)] = total
-
-
-@njit(nogil=True, cache=True)
-def gather_rows(
-    model: Any, first: Any, last: Any, choice: Any, ptr: Any, next_state: Any, probability: Any, reward: Any
-) -> None:
-    """Copy the chosen rows side by side: what the evaluation of a policy reads."""
-    for i in range(first, last):
-        s = _U(i)
-        at, end = _U(ptr[s]), _U(ptr[s + _U(1)])
-        reward[s] = 0.0
-        if at < end:
-            row = _U(model.state_ptr[s]) + _U(choice[s])
-            reward[s] = model.reward[row]
-            k = _U(model.row_ptr[row])
-            while at < end:
-                next_state[at], probability[at] = model.next_state[k], model.probability[k]
-                at, k = at + _U(1), k + _U(1)
-
-
 @njit(nogil=True, cache=True, error_model="numpy")
-def evaluate(chain: Any, first: Any, last: Any, discount: Any, old: Any, new: Any) -> None:
-    """T_μ old into ``new``, where ``chain`` holds the rows of μ, one a state."""
-    k = _U(chain.row_ptr[first])
-    for i in range(first, last):
-        s = _U(i)
-        end = _U(chain.row_ptr[s + _U(1)])
-        new[s] = action_value(chain, s, k, end, discount, old)
-        k = end
-
-
-@njit(nogil=True, cache=True, error_model="numpy", fastmath={"contract"})
-def evaluate_in_place(chain: Any, first: Any, last: Any, forward: Any, discount: Any, old: Any, values: Any) -> None:
-    """As :func:`evaluate`, one state after the other, with the reading rule of :func:`relax`."""
-    low, high = _U(first), _U(last)
-    for i in range(last - first):
-        s = low + _U(i) if forward else high - _U(1) - _U(i)
-        total = 0.0
-        for j in range(_U(chain.row_ptr[s]), _U(chain.row_ptr[s + _U(1)])):
-            t = _U(chain.next_state[_U(j)])
-            total += chain.probability[_U(j)] * (values[t] if t - low < high - low else old[t])
-        values[s] = chain.reward[s] + discount * total
-
-
-@njit(nogil=True, cache=True)
-def row_sums(model: Any) -> tuple[float, float, int]:
+def row_sums(model: Any, first: Any, last: Any) -> tuple[float, float, int]:
     """The smallest and largest sum of a row's probabilities, and the length of the longest row."""
-    low, high, longest = np.inf, -np.inf, 0
-    for row in range(model.row_ptr.size - 1):
-        total = 0.0
-        for k in range(model.row_ptr[row], model.row_ptr[row + 1]):
-            total += np.float64(model.probability[k])
-        low, high = min(low, total), max(high, total)
-        longest = max(longest, model.row_ptr[row + 1] - model.row_ptr[row])
-    return low, high, longest
+    low, high, longest = np.inf, -np.inf, _U(0)
+    k = _U(model.row_ptr[model.state_ptr[first]])
+    for i in range(model.state_ptr[first], model.state_ptr[last]):
+        end = _U(model.row_ptr[_U(i) + _U(1)])
+        total, longest = 0.0, max(longest, end - k)
+        while k < end:
+            total += model.probability[k]
+            k += _U(1)
+        low, high = total if total < low else low, total if total > high else high
+    return low, high, int(longest)
 
 
 @njit(nogil=True, cache=True)

@@ -97,7 +97,9 @@ class Solution:
 def finish(task: Task, method: Method, state: State, reason: str) -> Solution:
     """The solution that a state holds."""
     problem, mdp, target = task.problem, task.problem.mdp, task.target
-    certificate, values = certify(problem, state.values, state.choice, midpoint=method.midpoint)
+    certificate, values = certify(
+        problem, state.values, state.choice, midpoint=method.midpoint, improver=task.scratch.get("improver")
+    )
     proven = certificate.error_bound
     if isinstance(state, JacobiState):
         fixed = math.inf

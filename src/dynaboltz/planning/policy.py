@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar, final
+from typing import ClassVar, final
 
 from dynaboltz.errors import UserError
 from dynaboltz.planning.certificate import shifts_of
+from dynaboltz.planning.improver import Improver, first_choice
 from dynaboltz.planning.method import Method, Task, no_choice
 from dynaboltz.planning.problem import Floats
 from dynaboltz.planning.states import PolicyState
@@ -20,13 +21,18 @@ JACOBI, IN_PLACE = 0, 1
 RETRY = 8
 """Cycles after which the evaluation that was slower is tried again, and then after twice as many, and so on."""
 MIXING = 0.05
-"""Plain sweeps that close the certificate by this rate a sweep, and twice that of the discount, log(1/γ), mix."""
+"""The least rate a sweep at which plain sweeps that mix close the certificate, or sweeps in place are tried."""
+EVEN = 0.2
+"""Plain sweeps have mixed when the span of the residual is this share of what the discount alone would leave of it.
+
+More of them would refine a policy that the next improvement replaces.
+"""
 
 
 @dataclass(frozen=True, repr=False)
 class _PolicyMethod(Method):
     evaluations: int = 10
-    """Sweeps of a policy between two improvements."""
+    """Sweeps of a policy between two improvements, at most: fewer where they mix."""
 
     def __post_init__(self) -> None:
         if isinstance(self.evaluations, bool) or not isinstance(self.evaluations, int) or self.evaluations < 1:
@@ -34,20 +40,18 @@ class _PolicyMethod(Method):
                 f"method {self.name!r}: evaluations must be an integer of at least 1, got {self.evaluations!r}"
             )
 
-    def start(self, task: Task, values: Floats) -> PolicyState:  # noqa: ARG002
-        return PolicyState(values=values, choice=no_choice(values))
+    def start(self, task: Task, values: Floats) -> PolicyState:
+        return PolicyState(values=values, choice=first_choice(task.problem, no_choice(values)))
 
     def advance(self, task: Task, state: PolicyState, most_sweeps: int) -> None:
         before, kind = state.width, JACOBI
         sweeps = 0
         if state.sweeps > 0 and most_sweeps > 1:
             kind = self._kind(task, state)
-            sweeps = min(self.evaluations, most_sweeps - 1)
-            self._evaluate(task, state, kind, sweeps)
+            sweeps = self._evaluate(task, state, kind, min(self.evaluations, most_sweeps - 1))
         problem = task.problem
-        change, moved = problem.improve(state.values, task.buffer("other"), state.choice)
-        if moved:
-            task.scratch.pop("chain", None)
+        change = _improver(task, state).improve(state.values, task.buffer("other"), state.choice)
+        task.scratch["backed_up"] = True
         shifts = shifts_of(problem.horizon, problem.reward_bound, change)
         state.sweeps += sweeps + 1
         state.bound, state.allowance = shifts.half_width, shifts.allowance
@@ -60,24 +64,35 @@ class _PolicyMethod(Method):
     def _kind(self, task: Task, state: PolicyState) -> int:  # noqa: ARG002
         return JACOBI
 
-    def _evaluate(self, task: Task, state: PolicyState, kind: int, sweeps: int) -> None:
-        problem, chain = task.problem, _chain(task, state)
-        for i in range(sweeps):
+    def _evaluate(self, task: Task, state: PolicyState, kind: int, most: int) -> int:
+        """Sweep the policy; returns how often."""
+        improver, problem, even = _improver(task, state), task.problem, 0.0
+        for i in range(most):
             other = task.buffer("other")
-            if kind == IN_PLACE:
-                problem.evaluate_in_place(chain, state.values, other, forward=i % 2 == 0)
-            else:
-                problem.evaluate(chain, state.values, other)
-                state.values, task.scratch["other"] = other, state.values
+            if kind == IN_PLACE and i > 0:
+                improver.evaluate_in_place(state.values, other, forward=i % 2 == 0)
+                continue
+            if i > 0 or not task.scratch.pop("backed_up", False):  # the first is what the improvement left there
+                span = improver.evaluate(state.values, other)
+            state.values, task.scratch["other"] = other, state.values
+            if i == 1:
+                even = EVEN * span
+            elif i > 1:
+                even *= problem.discount
+                state.mixes = span <= even
+                if state.mixes or span * problem.horizon.largest <= task.error:  # the certificate closes by half of it
+                    return i + 1
         if kind == IN_PLACE:
             for forward in (True, False):
                 problem.relax(state.values, task.buffer("other"), forward=forward)
+        return most
 
 
-def _chain(task: Task, state: PolicyState) -> Any:
-    if "chain" not in task.scratch:
-        task.scratch["chain"] = task.problem.chain(state.choice)
-    return task.scratch["chain"]
+def _improver(task: Task, state: PolicyState) -> Improver:
+    if "improver" not in task.scratch:
+        task.scratch["improver"] = Improver(task.problem, state.choice)
+    found: Improver = task.scratch["improver"]
+    return found
 
 
 @final
@@ -104,7 +119,7 @@ class Auto(_PolicyMethod):
     def _kind(self, task: Task, state: PolicyState) -> int:
         discount, (plain, in_place) = task.problem.discount, state.rates
         own = math.log(1.0 / discount) if discount > 0.0 else math.inf
-        mixes = plain > max(2.0 * own, MIXING) and plain > in_place
+        mixes = (state.mixes or plain > 2.0 * own) and plain > max(MIXING, in_place)
         if state.cycles == 1 or mixes:
             return JACOBI
         if state.cycles == 2:

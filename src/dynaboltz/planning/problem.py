@@ -40,6 +40,13 @@ class Change:
     high: float
     magnitude: float
 
+    @classmethod
+    def of(cls, found: list[tuple[float, float, float]]) -> Change:
+        """From the extremes of the change and the largest size of ``T_m V`` in each range."""
+        low, high, size = zip(*found, strict=True)
+        # What was rounded is about the values before; they exceed those after by at most the change.
+        return cls(min(low), max(high), max(size) + max(0.0, -min(low), *high))
+
 
 class Problem:
     """A model, a discount and threads; a context, since the threads end with it."""
@@ -50,7 +57,6 @@ class Problem:
         self.kernels = kernels
         self.mdp, self.discount = mdp, discount
         self.model = kernels.Model(mdp.state_ptr, mdp.row_ptr, mdp.next_state, mdp.probability, mdp.reward)
-        self.horizon: Horizon = horizon_of(mdp, self.model, discount)
         self.most_actions = int(np.diff(mdp.state_ptr).max())
         self.reward_bound = float(max(mdp.reward.max(), -mdp.reward.min()))
         count = max(1, -(-mdp.n_transitions // RANGE_TRANSITIONS))
@@ -58,6 +64,8 @@ class Problem:
         self.blocks = _ranges(mdp, min(MOST_BLOCKS, max(1, mdp.n_states // BLOCK_STATES)))
         self.threads = min(threads if threads is not None else _available(), len(self.ranges))
         self._pool = ThreadPoolExecutor(self.threads - 1) if self.threads > 1 else None
+        low, high, longest = zip(*self.each(lambda first, last: kernels.row_sums(self.model, first, last)), strict=True)
+        self.horizon: Horizon = horizon_of(mdp, self.model, discount, (min(low), max(high), max(longest)))
         if not self.reward_bound * self.horizon.steps <= LARGEST_VALUE:
             raise UserError(
                 f"rewards up to {self.reward_bound:g} over {self.horizon.steps:g} steps reach beyond "
@@ -113,15 +121,12 @@ class Problem:
         low, high = found.min(axis=0), found.max(axis=0)
         return np.array([low[0], high[1], low[2], high[3], low[4], high[5], high[6]])
 
-    def improve(self, values: Floats, backup: Floats, choice: Choice) -> tuple[Change, int]:
-        """T_m values into ``backup``, its greedy rows in ``choice``; returns the change and how many choices moved."""
+    def improve(self, values: Floats, backup: Floats, choice: Choice) -> Change:
+        """T_m values into ``backup``, its greedy rows in ``choice``."""
         found = self.each(
             lambda first, last: self.kernels.improve(self.model, first, last, self.discount, values, backup, choice)
         )
-        low, high, size, moved = zip(*found, strict=True)
-        # What was rounded is about the values before; they exceed those after by at most the change.
-        change = Change(min(low), max(high), max(size) + max(0.0, -min(low), *high))
-        return change, sum(moved)
+        return Change.of(found)
 
     def relax(self, values: Floats, old: Floats, *, forward: bool) -> float:
         """Max backups in place within each block, other blocks read from ``old``; returns the largest change."""
@@ -131,33 +136,6 @@ class Problem:
             self.blocks,
         )
         return float(max(changes))
-
-    def chain(self, choice: Choice) -> Any:
-        """The Markov chain of a policy: its rows alone, one a state."""
-        mdp = self.mdp
-        pointer = np.empty(mdp.n_states + 1, mdp.row_ptr.dtype)
-        self.kernels.lengths_of(self.model, choice, pointer)
-        size = int(pointer[-1])
-        next_state, probability = np.empty(size, mdp.next_state.dtype), np.empty(size, mdp.probability.dtype)
-        reward = np.empty(mdp.n_states)
-        self.each(
-            lambda first, last: self.kernels.gather_rows(
-                self.model, first, last, choice, pointer, next_state, probability, reward
-            )
-        )
-        return self.kernels.Model(mdp.state_ptr, pointer, next_state, probability, reward)
-
-    def evaluate(self, chain: Any, old: Floats, new: Floats) -> None:
-        """T_μ old into ``new``."""
-        self.each(lambda first, last: self.kernels.evaluate(chain, first, last, self.discount, old, new))
-
-    def evaluate_in_place(self, chain: Any, values: Floats, old: Floats, *, forward: bool) -> None:
-        """T_μ state by state within each block, other blocks read from ``old``."""
-        np.copyto(old, values)
-        self.each(
-            lambda first, last: self.kernels.evaluate_in_place(chain, first, last, forward, self.discount, old, values),
-            self.blocks,
-        )
 
 
 def _ranges(mdp: MDP, count: int) -> list[tuple[int, int]]:

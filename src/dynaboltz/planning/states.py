@@ -64,4 +64,6 @@ class PolicyState(State):
     """How far the certificate's sides are apart."""
     rates: npt.NDArray[np.float64] = field(default_factory=lambda: np.zeros(2))
     """How fast each kind of evaluation has closed them: log of the ratio a sweep."""
+    mixes: bool = False
+    """Whether the last plain sweeps evened out the residual faster than the discount does."""
     cycles: int = 0
