@@ -122,8 +122,8 @@ class Auto(_PolicyMethod):
         mixes = (state.mixes or plain > 2.0 * own) and plain > max(MIXING, in_place)
         if state.cycles == 1 or mixes:
             return JACOBI
-        if state.cycles == 2:
-            return IN_PLACE
+        if in_place == 0.0:
+            return IN_PLACE  # not tried yet
         better = IN_PLACE if in_place > plain else JACOBI
         retry = state.cycles >= RETRY and state.cycles.bit_count() == 1  # a power of two
         return 1 - better if retry else better
