@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from dynaboltz.cli import main
 from dynaboltz.errors import UserError
 from dynaboltz.runs import Given
 from dynaboltz.studies import parse_study, read_study, select
@@ -170,3 +171,24 @@ def test_study_of_the_docs_is_one() -> None:
     found = parse_study(tomllib.loads(text), "docs", default_name="docs")
     assert len(found.configs) == 2 * 2 * 5
     assert {config.name for config in found.configs} == {"slow", "fast"}
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--calibrate"], "--calibrate is for --dry-run"),
+        (["--dry-run", "--pack", "rows"], "two different things"),
+        (["--only", "env"], "--only takes key=pattern"),
+        (["--set", "steps"], "--set takes key=value"),
+        (["--on", "moon"], "unknown executor 'moon'"),
+        (["--jobs", "0"], "--jobs must be from 1"),
+    ],
+    ids=lambda part: part if isinstance(part, str) else " ".join(part),
+)
+def test_command_refuses_before_any_run_begins(
+    options: list[str], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "runs"
+    assert main(["study", str(FILES[0]), "--out", str(out), *options]) == 2
+    assert message in capsys.readouterr().err
+    assert not out.exists()

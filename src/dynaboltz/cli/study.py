@@ -65,6 +65,8 @@ def main(arguments: Sequence[str]) -> int:
     place = Place(options.out, study.name)
     if options.dry_run and options.pack is not None:
         raise UserError("--dry-run and --pack are two different things; ask for one of them")
+    if options.calibrate and not options.dry_run:
+        raise UserError("--calibrate is for --dry-run; without it the runs themselves would begin")
     if options.pack is not None:
         return put_together(options, study, configs, place)
     if options.dry_run:
