@@ -6,7 +6,7 @@ import importlib.util
 import os
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import pytest
@@ -26,7 +26,7 @@ def rows(config: RunConfig, root: Path) -> bytes:
     return home_of(config, root).rows.read_bytes()
 
 
-def listening(pids: list[int]) -> set[str]:
+def listening(pids: Iterable[int]) -> set[str]:
     """The addresses that these processes listen on, as /proc writes them."""
     sockets = set()
     for pid in pids:
@@ -55,8 +55,9 @@ def test_ray_gives_the_same_rows_listens_here_only_and_leaves_nothing(
     grid: Grid, place: Place, tmp_path: Path, until: Callable[..., None], lives: Callable[[int], bool]
 ) -> None:
     (config,) = grid()
+    before = set(descendants(os.getpid()))  # of other tests: multiprocessing keeps one until this process ends
     executor = make_executor("ray", place.folder, jobs=1, options={})
-    started = descendants(os.getpid())
+    started = set(descendants(os.getpid())) - before
     addresses = listening(started)
     (task,) = Driver([config], place, lambda: executor).run()
     train(config, tmp_path / "undisturbed")
