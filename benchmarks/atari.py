@@ -40,6 +40,8 @@ from typing import Any
 
 import numpy as np
 
+import turns
+
 CORES = 2
 PERIOD = 4
 HERE = Path(__file__).parent
@@ -92,12 +94,7 @@ def ours(name: str, game: str, memory: int) -> None:
     agent.engine.parameters.sync()
     agent.syncs = 100 if later == "later" else 1  # t = 2 at first: before a sync no target depends on c
     steps(40)
-    print(json.dumps({"ready": True}), flush=True)
-    for line in sys.stdin:
-        clock, processor = time.perf_counter(), time.process_time()
-        updates = steps(int(line))
-        told = {"updates": updates, "clock": time.perf_counter() - clock, "processor": time.process_time() - processor}
-        print(json.dumps(told), flush=True)
+    turns.answer(steps)
 
 
 def limits(game: str) -> None:

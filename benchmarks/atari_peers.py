@@ -7,9 +7,6 @@ DQN alike: batch 32, an update every 4 steps, ε = 0.1, Adam, a replay memory th
 from __future__ import annotations
 
 import argparse
-import json
-import sys
-import time
 from collections import deque
 from collections.abc import Callable
 from typing import Any
@@ -19,6 +16,8 @@ import gymnasium
 import numpy as np
 import torch
 from torch import nn
+
+import turns
 
 BATCH, PERIOD, EPSILON, RATE, DISCOUNT, SYNC = 32, 4, 0.1, 1e-4, 0.99, 10_000
 Steps = Callable[[int], int]
@@ -173,12 +172,7 @@ def main() -> None:
     fill, steps = PEERS[options.peer](options.game, options.memory)
     fill(options.memory)
     steps(40)
-    print(json.dumps({"ready": True}), flush=True)
-    for line in sys.stdin:
-        clock, processor = time.perf_counter(), time.process_time()
-        updates = steps(int(line))
-        told = {"updates": updates, "clock": time.perf_counter() - clock, "processor": time.process_time() - processor}
-        print(json.dumps(told), flush=True)
+    turns.answer(steps)
 
 
 if __name__ == "__main__":
