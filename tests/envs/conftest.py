@@ -111,10 +111,14 @@ class Shifted(gym.Env):
 
 
 class Forgetful(Own):
-    """Random beyond its seed."""
+    """Random beyond its seed, in episodes without end."""
 
     def reset(self, *, seed=None, options=None):
         return super().reset(seed=None)
+
+    def step(self, action):
+        frame, reward, _, truncated, info = super().step(action)
+        return frame, reward, False, truncated, info
 
 
 ONE = Own()
