@@ -14,6 +14,7 @@ from dynaboltz.deep.architecture import ALIGNMENT, Layout, architecture_of
 from dynaboltz.deep.device import DeviceParameters
 from dynaboltz.deep.engine import ENGINES, make_engine
 from dynaboltz.deep.parameters import HostParameters, Parameters
+from dynaboltz.deep.pictures import interleave
 from dynaboltz.envs.spec import Spec
 from dynaboltz.errors import UserError
 
@@ -297,3 +298,14 @@ def test_bfloat16_passes_stay_near_those_of_float32() -> None:
     assert 0 < np.abs(found - expected).max() < 0.02 * np.abs(expected).max()
     assert (found.view(np.uint32) & 0xFFFF).any()
     np.testing.assert_allclose(rounded.values(inputs), exact.values(inputs), rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("channels", [4, 8])
+def test_frames_are_interleaved_exactly(channels: int) -> None:
+    frames = np.random.default_rng(0).integers(0, 256, (3, channels, 5, 7), np.uint8)
+    words = np.zeros((3, 35, channels // 4), np.uint64)
+    interleave(frames.reshape(3, channels, 35), words)
+    found = torch.from_numpy(words.view(np.int16)).view(torch.bfloat16).reshape(3, 5, 7, channels)
+    expected = torch.from_numpy(frames).permute(0, 2, 3, 1)
+    assert torch.equal(found, expected.to(torch.bfloat16))
+    assert torch.equal(found.to(torch.uint8), expected)

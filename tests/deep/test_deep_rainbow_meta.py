@@ -69,8 +69,7 @@ class Reference:
         self.z = torch.linspace(*config.value_range, config.atoms, dtype=torch.float64)
 
     def q(self, flat: torch.Tensor, inputs: np.ndarray, noise: np.ndarray | None) -> torch.Tensor:
-        views = list(self.p.layout.views(flat).values())
-        network = Heads(self.architecture, SPEC, views, torch.float64, torch.float64)
+        network = Heads(self.architecture, SPEC, self.p.layout.views(flat), torch.float64, torch.float64)
         return network(torch.tensor(inputs), None, None if noise is None else torch.tensor(noise))
 
     def loss(self, flat: torch.Tensor, batch: Batch, beta: Any, noise: Noise | None) -> torch.Tensor:

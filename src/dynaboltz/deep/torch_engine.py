@@ -53,20 +53,21 @@ class TorchEngine(Engine):
         dtype = getattr(torch, config.dtype)
         rounds = torch.bfloat16 if config.autocast == "bfloat16" else dtype
 
-        def network(flat: Any, low: torch.dtype, *, learns: bool = False) -> tuple[Network, list[Tensor]]:
+        def network(flat: Any, low: torch.dtype, *, learns: bool = False) -> tuple[Network, list[Tensor], float]:
             tensor = torch.from_numpy(flat) if isinstance(flat, np.ndarray) else flat
             views = layout.views(tensor)
-            leaves = [view.detach().requires_grad_(learns) for view in views.values()]
             if custom:
-                return custom.network(leaves, self.device)
+                leaves = [view.detach().requires_grad_(learns) for view in views.values()]
+                return *custom.network(leaves, self.device), 1.0
             assert architecture is not None
-            return (Heads if config.head else Layers)(architecture, spec, leaves, dtype, low), leaves
+            layers = (Heads if config.head else Layers)(architecture, spec, views, dtype, low, learns=learns)
+            return layers, layers.leaves, layers.first_scale
 
         p = self.parameters
         names = ("online", "target", "acting")
         self._many = {name: network(getattr(p, name), rounds)[0] for name in names}
         self._few = {name: network(getattr(p, name), dtype)[0] for name in names} if not custom else self._many
-        self._learner, self._leaves = network(p.online, rounds, learns=True)
+        self._learner, self._leaves, self._first_scale = network(p.online, rounds, learns=True)
         gradients = torch.from_numpy(p.gradients) if isinstance(p.gradients, np.ndarray) else p.gradients
         self._gradient_rows = gradients
         self._gradients = [list(layout.views(row).values()) for row in gradients]
@@ -81,6 +82,7 @@ class TorchEngine(Engine):
         self._compacts = custom is not None or bool(architecture and architecture.convolutions)
         self._inputs: Tensor | None = None
         self._noise: tuple[Any, ...] = ()
+        self._forwards = 0
         self._q: Tensor | None = None
 
     def values(self, inputs: np.ndarray, weights: str = "online", noise: np.ndarray | None = None) -> np.ndarray:
@@ -96,8 +98,9 @@ class TorchEngine(Engine):
         """Action values or logits, whose graph is kept for one call of :meth:`gradients`."""
         self._set_threads()
         self._inputs = self._put(inputs)
-        self._noise = () if noise is None else (None, self._put(noise))
-        self._q = self._learner(self._inputs, *self._noise)
+        self._noise = () if noise is None else (self._put(noise),)
+        self._forwards += 1
+        self._q = self._learner(self._inputs, self._forwards, *self._noise)
         return self._host(self._q.detach())
 
     def _pass(self, inputs: np.ndarray, weights: str, noise: np.ndarray | None) -> Tensor:
@@ -123,7 +126,9 @@ class TorchEngine(Engine):
                 assert self._inputs is not None
                 live = some[i]
                 if len(live):
-                    q = self._learner(self._inputs[torch.from_numpy(live).to(self.device)], *self._noise)
+                    q = self._learner(
+                        self._inputs[torch.from_numpy(live).to(self.device)], self._forwards, *self._noise
+                    )
                     self._backward(q, self._rows[: len(live)], actions[live], cotangents[i, live], row, keep=False)
                 else:
                     self._gradient_rows[row].zero_()
@@ -136,6 +141,8 @@ class TorchEngine(Engine):
         into.numpy()[rows, actions] = cotangents
         found = torch.autograd.grad(q, self._leaves, into.to(self.device), retain_graph=keep)
         torch._foreach_copy_(self._gradients[row], found)
+        if self._first_scale != 1.0:
+            self._gradients[row][0] *= self._first_scale
 
     def _put(self, inputs: np.ndarray) -> Tensor:
         tensor = torch.from_numpy(inputs)
