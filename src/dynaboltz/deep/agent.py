@@ -128,8 +128,11 @@ class Agent:
         now = Moment(self.updates, self.steps, self._time(), synced)
         self._handed_over = True
         if self._worker is not None:
-            self.engine.parameters.publish()
-            self._running = self._worker.submit(self.learner.update, self._batch, now)
+            side = self.engine.side
+            published = side.begin(self.engine.parameters.publish)
+            ahead = self.learner.begin(self._batch)
+            self._running = self._worker.submit(self.learner.update, self._batch, now, ahead)
+            published()
         else:
             self.learner.update(self._batch, now)
             self._take_back()
@@ -190,6 +193,7 @@ class Agent:
         """Wait for an update that runs beside acting."""
         if self._running is not None:
             running, self._running = self._running, None
+            self.engine.side.help_until(running)
             running.result()
 
     def weights(self) -> Weights:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dynaboltz.deep.config import AgentConfig
+from dynaboltz.deep.side import Side
 from dynaboltz.envs.spec import Spec
 from dynaboltz.errors import UserError
 
@@ -36,6 +37,8 @@ class Engine(ABC):
 
     parameters: Parameters
     """The weights, gradients and moments; the passes read and write its flat arrays."""
+    side: Side = Side(shared=False)
+    """What an acting thread can do for one that updates."""
 
     @abstractmethod
     def values(self, inputs: np.ndarray, weights: str = "online", noise: np.ndarray | None = None) -> np.ndarray:

@@ -56,16 +56,19 @@ class Layers:
             x = torch.relu_(functional.linear(x, weight, bias))
         return functional.linear(x if self.low is self.dtype else x.to(self.dtype), *self.dense[-1])
 
-    def _features(self, inputs: Tensor, version: int | None) -> Tensor:
-        """What the dense layers are given."""
+    def _features(self, inputs: Tensor, version: int | None, maps: list[Tensor] | None = None) -> Tensor:
+        """What the dense layers are given; ``maps`` takes that and what each convolution is given."""
         if version is None or version != self._version:
             self._prepare()
             self._version = version
         if not self.strides:
             return self._flat(inputs)
         x = self._pictures(inputs)
+        maps = [] if maps is None else maps
+        maps.append(x)
         for (weight, bias), stride in zip(self.convolutions, self.strides, strict=True):
             x = torch.relu_(functional.conv2d(x, weight.permute(0, 3, 1, 2), bias, stride))
+            maps.append(x)
         return x.permute(0, 2, 3, 1).reshape(x.shape[0], -1)
 
     @torch.no_grad()

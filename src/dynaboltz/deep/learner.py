@@ -21,6 +21,9 @@ from dynaboltz.deep.target_rows import STATISTICS
 from dynaboltz.deep.targets import Targets
 from dynaboltz.envs.spec import Spec
 
+Ahead = Callable[[], np.ndarray]
+"""Waits for the values, or distributions, of the states that a batch leads to."""
+
 LOSS, LEARNING = STATISTICS.index("loss"), STATISTICS.index("learning")
 
 
@@ -61,8 +64,12 @@ class Learner:
         self.derivative = math.nan
         """∂J′/∂ψ of the last update (∂J′/∂c as printed), NaN where none was taken."""
 
-    def update(self, batch: Batch, now: Moment) -> None:
-        """One gradient step on a batch; its errors and statistics are in ``targets``."""
+    def begin(self, batch: Batch) -> Ahead:
+        """Begin an update where it needs no weights that learn: the values ahead of it under the target network."""
+        return self.engine.side.begin(self._ahead, batch.next_inputs, "target", self._draw())
+
+    def update(self, batch: Batch, now: Moment, ahead: Ahead | None = None) -> None:
+        """One gradient step on a batch, begun or not; its errors and statistics are in ``targets``."""
         place = now.update % self._period
         changes, judges = place == 0, place == 1 % self._period  # is a τ, is a τ′; of a period of 1 each is both
         learned = self.coefficient if changes or judges else None
@@ -75,7 +82,7 @@ class Learner:
         if learned is not None:
             slope = learned.slope(now.t) if now.synced and (judges if learned.printed else changes) else 0.0
             bar = learned.bar(now.t) if judges and self._meets(learned, now) else None
-        self._evaluate(batch, slope, bar, now)
+        self._evaluate(batch, slope, bar, now, ahead or self.begin(batch))
         if learned is None:
             self.engine.gradients(batch.action, self._plain, (GRADIENT,))
             finite = self.parameters.step()
@@ -95,12 +102,14 @@ class Learner:
         """Whether this batch is the τ′ of an update that depended on c."""
         return now.synced and self.before is not None if learned.printed else learned.share > 0
 
-    def _evaluate(self, batch: Batch, slope: float, bar: float | None, now: Moment) -> None:
+    def _evaluate(self, batch: Batch, slope: float, bar: float | None, now: Moment, ahead: Ahead) -> None:
         engine = self.engine
-        following = self._ahead(batch.next_inputs, "target", self._draw())
         online = engine.values(batch.next_inputs, "online", self._draw()) if self.double else None
-        here = engine.values(batch.inputs, "target", self._draw()) if self.munchausen else None
+        here_draw = self._draw() if self.munchausen else None
         q = engine.forward(batch.inputs, self._draw())
+        following = ahead()
+        engine.side.end()
+        here = engine.values(batch.inputs, "target", here_draw) if self.munchausen else None
         self.targets(batch, q, following, beta=self.beta, online=online, here=here, slope=slope, bar=bar)
         if not math.isfinite(self.targets.counts[LOSS]):
             networks = (("online", q), ("target", following), ("online", online), ("target", here))

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 
-from dynaboltz.deep.architecture import Layout
+from dynaboltz.deep.architecture import ALIGNMENT, Layout
 from dynaboltz.deep.config import AgentConfig
 from dynaboltz.deep.rules import Rule, parse_rule
+from dynaboltz.deep.side import Side
 from dynaboltz.errors import UserError
 from dynaboltz.storage import Weights
 
@@ -203,10 +204,11 @@ def aligned(size: int, dtype: np.dtype[Any]) -> np.ndarray:
 class HostParameters(Parameters):
     """Flat NumPy arrays, passed over by compiled code."""
 
-    def __init__(self, config: AgentConfig, layout: Layout) -> None:
+    def __init__(self, config: AgentConfig, layout: Layout, side: Side | None = None) -> None:
         from dynaboltz.deep import steps
 
         super().__init__(config, layout)
+        self.side = side or Side(shared=False)
         self._steps = steps
         self.online = aligned(layout.size, self.dtype)
         self.target = aligned(layout.size, self.dtype) if self.has_target else self.online
@@ -235,18 +237,33 @@ class HostParameters(Parameters):
         return float(self._steps.dot(a, b))
 
     def _step(self, factor: float) -> bool:
-        return not math.isnan(
-            self._steps.step(
-                self.online, self.gradients[GRADIENT], self.first, self.second,
-                self._steps.constants(self.rule, self.updates), self.rate, factor,
-            )
-        )  # fmt: skip
+        constants = self._steps.constants(self.rule, self.updates)
+
+        def part(where: slice) -> float:
+            return self._steps.step(  # type: ignore[no-any-return]
+                self.online[where], self.gradients[GRADIENT, where], self.first[where], self.second[where],
+                constants, self.rate, factor,
+            )  # fmt: skip
+
+        return self._in_parts(part)
 
     def _step_and_trace(self, factor: float, share: float, decay: float) -> bool:
-        return not math.isnan(
-            self._steps.step_and_trace(
-                self.online, self.gradients[GRADIENT], self.first, self.second,
-                self._steps.constants(self.rule, self.updates), self.rate, factor,
-                self.gradients[CHANGE], share, self.trace, decay, self.exact,
-            )
-        )  # fmt: skip
+        constants = self._steps.constants(self.rule, self.updates)
+
+        def part(where: slice) -> float:
+            return self._steps.step_and_trace(  # type: ignore[no-any-return]
+                self.online[where], self.gradients[GRADIENT, where], self.first[where], self.second[where],
+                constants, self.rate, factor,
+                self.gradients[CHANGE, where], share, self.trace[where], decay, self.exact,
+            )  # fmt: skip
+
+        return self._in_parts(part)
+
+    def _in_parts(self, part: Callable[[slice], float]) -> bool:
+        """All entries, or half of them here and half on the side; False if one is no longer finite."""
+        if not self.side.shared:
+            return not math.isnan(part(slice(None)))
+        middle = self.layout.size // (2 * ALIGNMENT) * ALIGNMENT
+        rest = self.side.begin(part, slice(middle, None))
+        wrong = part(slice(middle))
+        return not math.isnan(wrong + rest())

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from dynaboltz.deep.architecture import Layout, architecture_of
+from dynaboltz.deep.backward import Differentiable, Traced, Written
 from dynaboltz.deep.config import AgentConfig
 from dynaboltz.deep.custom import Custom
 from dynaboltz.deep.device import DeviceParameters
@@ -21,6 +22,7 @@ from dynaboltz.deep.engine import Engine
 from dynaboltz.deep.heads import Heads
 from dynaboltz.deep.layers import Layers
 from dynaboltz.deep.parameters import HostParameters, Parameters
+from dynaboltz.deep.side import Side
 from dynaboltz.deep.streams import stream
 from dynaboltz.envs.spec import Spec
 
@@ -40,9 +42,10 @@ class TorchEngine(Engine):
         custom = Custom(config, spec, seed) if ":" in config.network else None
         architecture = None if custom else architecture_of(config, spec)
         layout: Layout = custom.layout if custom else architecture.layout()  # type: ignore[union-attr]
-        kind = HostParameters if self.device.type == "cpu" else DeviceParameters
+        on_host = self.device.type == "cpu"
+        self.side = Side(shared=config.overlap and on_host)
         self.parameters: Parameters = (
-            kind(config, layout) if kind is HostParameters else DeviceParameters(config, layout, self.device)
+            HostParameters(config, layout, self.side) if on_host else DeviceParameters(config, layout, self.device)
         )
         if architecture is None:
             first = custom.first  # type: ignore[union-attr]
@@ -53,24 +56,34 @@ class TorchEngine(Engine):
         dtype = getattr(torch, config.dtype)
         rounds = torch.bfloat16 if config.autocast == "bfloat16" else dtype
 
-        def network(flat: Any, low: torch.dtype, *, learns: bool = False) -> tuple[Network, list[Tensor], float]:
-            tensor = torch.from_numpy(flat) if isinstance(flat, np.ndarray) else flat
-            views = layout.views(tensor)
+        def tensor(flat: Any) -> Tensor:
+            return torch.from_numpy(flat) if isinstance(flat, np.ndarray) else flat
+
+        def network(flat: Any, low: torch.dtype) -> Network:
+            views = layout.views(tensor(flat))
             if custom:
-                leaves = [view.detach().requires_grad_(learns) for view in views.values()]
-                return *custom.network(leaves, self.device), 1.0
+                return custom.network(list(views.values()), self.device)[0]
             assert architecture is not None
-            layers = (Heads if config.head else Layers)(architecture, spec, views, dtype, low, learns=learns)
-            return layers, layers.leaves, layers.first_scale
+            return (Heads if config.head else Layers)(architecture, spec, views, dtype, low)
+
+        def learner(flat: Any) -> Differentiable:
+            views = layout.views(tensor(flat))
+            if custom:
+                leaves = [view.detach().requires_grad_() for view in views.values()]
+                return Traced(*custom.network(leaves, self.device))
+            assert architecture is not None
+            if not config.head:
+                return Written(architecture, spec, views, dtype, rounds, self.side)
+            heads = Heads(architecture, spec, views, dtype, rounds, learns=True)
+            return Traced(heads, heads.leaves, heads.first_scale)
 
         p = self.parameters
         names = ("online", "target", "acting")
-        self._many = {name: network(getattr(p, name), rounds)[0] for name in names}
-        self._few = {name: network(getattr(p, name), dtype)[0] for name in names} if not custom else self._many
-        self._learner, self._leaves, self._first_scale = network(p.online, rounds, learns=True)
-        gradients = torch.from_numpy(p.gradients) if isinstance(p.gradients, np.ndarray) else p.gradients
-        self._gradient_rows = gradients
-        self._gradients = [list(layout.views(row).values()) for row in gradients]
+        self._many = {name: network(getattr(p, name), rounds) for name in names}
+        self._few = {name: network(getattr(p, name), dtype) for name in names} if not custom else self._many
+        self._learner = learner(p.online)
+        self._gradient_rows = tensor(p.gradients)
+        self._gradients = [list(layout.views(row).values()) for row in self._gradient_rows]
         atoms = (config.atoms,) if config.atoms > 1 else ()
         self._cotangents = torch.zeros((config.batch_size, spec.n_actions, *atoms), dtype=dtype)
         self._support = (
@@ -83,7 +96,6 @@ class TorchEngine(Engine):
         self._inputs: Tensor | None = None
         self._noise: tuple[Any, ...] = ()
         self._forwards = 0
-        self._q: Tensor | None = None
 
     def values(self, inputs: np.ndarray, weights: str = "online", noise: np.ndarray | None = None) -> np.ndarray:
         """Action values without gradients."""
@@ -95,13 +107,37 @@ class TorchEngine(Engine):
         return self._host(self._pass(inputs, weights, noise).softmax(-1))
 
     def forward(self, inputs: np.ndarray, noise: np.ndarray | None = None) -> np.ndarray:
-        """Action values or logits, whose graph is kept for one call of :meth:`gradients`."""
+        """Action values or logits, whose pass is kept for one call of :meth:`gradients`."""
         self._set_threads()
         self._inputs = self._put(inputs)
         self._noise = () if noise is None else (self._put(noise),)
         self._forwards += 1
-        self._q = self._learner(self._inputs, self._forwards, *self._noise)
-        return self._host(self._q.detach())
+        return self._host(self._learner.forward(self._inputs, self._forwards, *self._noise))
+
+    def gradients(self, actions: np.ndarray, cotangents: np.ndarray, rows: tuple[int, ...]) -> None:
+        """One pass backward for each row; for a row that is mostly 0, forward and backward of the others alone."""
+        assert self._inputs is not None
+        self._set_threads()
+        some = [np.flatnonzero(row if row.ndim == 1 else row.any(axis=1)) for row in cotangents]
+        whole = [not (self._compacts and 2 * len(live) <= len(actions)) for live in some]
+        for i, row in enumerate(rows):
+            if whole[i]:
+                self._backward(self._rows, actions, cotangents[i], row, keep=any(whole[i + 1 :]))
+        for i, row in enumerate(rows):
+            if not whole[i]:
+                live = some[i]
+                if len(live):
+                    inputs = self._inputs[torch.from_numpy(live).to(self.device)]
+                    self._learner.forward(inputs, self._forwards, *self._noise)
+                    self._backward(self._rows[: len(live)], actions[live], cotangents[i, live], row, keep=False)
+                else:
+                    self._gradient_rows[row].zero_()
+        self._inputs = None
+
+    def _backward(self, rows: np.ndarray, actions: np.ndarray, cotangents: np.ndarray, row: int, *, keep: bool) -> None:
+        into = self._cotangents[: len(rows)].zero_()
+        into.numpy()[rows, actions] = cotangents
+        self._learner.backward(into.to(self.device), self._gradients[row], keep=keep)
 
     def _pass(self, inputs: np.ndarray, weights: str, noise: np.ndarray | None) -> Tensor:
         self._set_threads()
@@ -111,38 +147,6 @@ class TorchEngine(Engine):
         if noise is None:
             return network(self._put(inputs), version)
         return network(self._put(inputs), version, self._put(noise))
-
-    def gradients(self, actions: np.ndarray, cotangents: np.ndarray, rows: tuple[int, ...]) -> None:
-        """One pass backward for each row; for a row that is mostly 0, forward and backward of the others alone."""
-        assert self._q is not None
-        self._set_threads()
-        some = [np.flatnonzero(row if row.ndim == 1 else row.any(axis=1)) for row in cotangents]
-        whole = [not (self._compacts and 2 * len(live) <= len(actions)) for live in some]
-        for i, row in enumerate(rows):
-            if whole[i]:
-                self._backward(self._q, self._rows, actions, cotangents[i], row, keep=any(whole[i + 1 :]))
-        for i, row in enumerate(rows):
-            if not whole[i]:
-                assert self._inputs is not None
-                live = some[i]
-                if len(live):
-                    q = self._learner(
-                        self._inputs[torch.from_numpy(live).to(self.device)], self._forwards, *self._noise
-                    )
-                    self._backward(q, self._rows[: len(live)], actions[live], cotangents[i, live], row, keep=False)
-                else:
-                    self._gradient_rows[row].zero_()
-        self._q = self._inputs = None
-
-    def _backward(
-        self, q: Tensor, rows: np.ndarray, actions: np.ndarray, cotangents: np.ndarray, row: int, *, keep: bool
-    ) -> None:
-        into = self._cotangents[: len(q)].zero_()
-        into.numpy()[rows, actions] = cotangents
-        found = torch.autograd.grad(q, self._leaves, into.to(self.device), retain_graph=keep)
-        torch._foreach_copy_(self._gradients[row], found)
-        if self._first_scale != 1.0:
-            self._gradients[row][0] *= self._first_scale
 
     def _put(self, inputs: np.ndarray) -> Tensor:
         tensor = torch.from_numpy(inputs)
