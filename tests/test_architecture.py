@@ -23,8 +23,10 @@ HEAVY = {"torch", "jax", "numba", "llvmlite", "matplotlib", "jinja2", "ray", "al
 MAY_IMPORT_AT_TOP = {
     "deep/custom.py": {"torch"},
     "deep/device.py": {"torch"},
+    "deep/backward.py": {"torch"},
     "deep/heads.py": {"torch"},
     "deep/layers.py": {"torch"},
+    "deep/pictures.py": {"numba"},
     "deep/torch_engine.py": {"torch"},
     "deep/steps.py": {"numba", "llvmlite"},
     "deep/target_rows.py": {"numba"},
