@@ -19,7 +19,19 @@ import pytest
 from dynaboltz.deep import NonFinite
 from dynaboltz.deep.learner import Learner
 from dynaboltz.envs.world import Worlds
-from dynaboltz.runs import Given, RunConfig, RunWarning, digest, home_of, read_rows, resolve, resume, several, train
+from dynaboltz.runs import (
+    Given,
+    RunConfig,
+    RunWarning,
+    digest,
+    home_of,
+    read_rows,
+    resolve,
+    resume,
+    session,
+    several,
+    train,
+)
 from dynaboltz.runs.settings import flat, written
 from dynaboltz.runs.several import train_several
 from dynaboltz.storage import Store
@@ -220,3 +232,10 @@ def test_signal_to_the_parent_saves_its_worker(tmp_path: Path) -> None:
     parent.send_signal(signal.SIGTERM)
     assert parent.wait(20) == 128 + signal.SIGTERM
     assert list(home.checkpoints.glob("ckpt-*"))
+
+
+def test_more_threads_than_cores_beside_acting_are_warned_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(session, "cores", lambda: 2)
+    with pytest.warns(RunWarning, match=r"write agent\.threads=1"):
+        train(config_of(steps=20, agent__overlap=True, agent__threads=2), tmp_path)
+    train(config_of(steps=20, agent__overlap=True), tmp_path)  # a warning would be an error

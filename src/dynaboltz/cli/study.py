@@ -139,11 +139,11 @@ def check(options: Options, table: Any) -> None:
 
 def plan(options: Options, study: Any, configs: Sequence[Any], place: Any) -> int:
     """Print what the study would be."""
+    from dynaboltz.storage import cores
     from dynaboltz.storage.memory import as_text, available_bytes
     from dynaboltz.studies import label
     from dynaboltz.studies.board import duration
     from dynaboltz.studies.cost import costs
-    from dynaboltz.studies.executors.local import cores
 
     done = [config.identity for config in configs if place.finished(config) is not None]
     ledgers = sorted(options.out.glob("study-*/ledger.jsonl"))

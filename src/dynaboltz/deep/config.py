@@ -80,7 +80,8 @@ class AgentConfig:
     threads: int = 1
     """Threads of one agent's tensor work. One is fastest for small networks; run several seeds side by side."""
     overlap: bool = False
-    """Update in a thread of its own while the agent acts, with the weights of before that update."""
+    """Update in a thread of its own while the agent acts, with the weights of before that update; the thread that acts
+    helps when it is done. Each of the two uses ``threads``: on two cores 1 is fastest."""
 
     optimiser: str = "adam"
     """``adam(...)``, ``rmsprop(...)``, ``deepmind_rmsprop(...)`` or ``sgd``, with their own settings in brackets."""

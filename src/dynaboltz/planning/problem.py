@@ -7,7 +7,6 @@ threading layer to configure and no process to fork. Ranges are fixed by the mod
 from __future__ import annotations
 
 import itertools
-import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -20,6 +19,7 @@ from dynaboltz.errors import UserError
 from dynaboltz.mdp import MDP
 from dynaboltz.operators import Operator
 from dynaboltz.planning.horizon import Horizon, horizon_of
+from dynaboltz.storage import cores
 
 Floats = npt.NDArray[np.float64]
 Choice = npt.NDArray[np.int32]
@@ -62,7 +62,7 @@ class Problem:
         count = max(1, -(-mdp.n_transitions // RANGE_TRANSITIONS))
         self.ranges = _ranges(mdp, count)
         self.blocks = _ranges(mdp, min(MOST_BLOCKS, max(1, mdp.n_states // BLOCK_STATES)))
-        self.threads = min(threads if threads is not None else _available(), len(self.ranges))
+        self.threads = min(threads if threads is not None else cores(), len(self.ranges))
         self._pool = ThreadPoolExecutor(self.threads - 1) if self.threads > 1 else None
         low, high, longest = zip(*self.each(lambda first, last: kernels.row_sums(self.model, first, last)), strict=True)
         self.horizon: Horizon = horizon_of(mdp, self.model, discount, (min(low), max(high), max(longest)))
@@ -145,9 +145,3 @@ def _ranges(mdp: MDP, count: int) -> list[tuple[int, int]]:
     ends = np.searchsorted(mdp.state_ptr, rows) // 8 * 8
     borders = sorted({0, *ends.tolist(), mdp.n_states})
     return list(itertools.pairwise(borders))
-
-
-def _available() -> int:
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1

@@ -22,9 +22,10 @@ from dynaboltz.runs.progress import memory_in_use
 from dynaboltz.runs.rows import Row, Rows, note
 from dynaboltz.runs.settings import flat, written
 from dynaboltz.runs.sinks import Sinks
-from dynaboltz.storage import Loaded, Store, Weights
+from dynaboltz.storage import Loaded, Store, Weights, cores
 
 if TYPE_CHECKING:
+    from dynaboltz.deep import AgentConfig
     from dynaboltz.deep.agent import Agent
     from dynaboltz.envs import Environments, Episode, Spec
 
@@ -72,6 +73,16 @@ class Marks:
         return sum(self.recent) / len(self.recent) if self.recent else math.nan
 
 
+def check_threads(agent: AgentConfig) -> None:
+    """Warn of threads that would take turns: those of tensor work wait for each other by spinning."""
+    if agent.overlap and agent.threads > 1 and 2 * agent.threads > cores():
+        warnings.warn(
+            f"with agent.overlap two threads each use agent.threads={agent.threads}, which is more than the {cores()} "
+            f"cores here and slows them down several times; write agent.threads={max(1, cores() // 2)}",
+            RunWarning, stacklevel=7,
+        )  # fmt: skip
+
+
 class Session:
     """An open run. Whoever opens it holds the lock of its folder."""
 
@@ -83,6 +94,7 @@ class Session:
             self.envs, *sizes = weighed_environments(config)
             opened.callback(self.envs.close)
             estimate(config, self.envs.spec, *sizes).check(config)
+            check_threads(config.agent)
             self.agent = make_agent(config, self.envs.spec)
             opened.callback(self.agent.close)
             found = self._load()

@@ -16,7 +16,7 @@
 from dynaboltz.errors import StorageError
 from dynaboltz.storage.foreign import ForeignError
 from dynaboltz.storage.lock import locked
-from dynaboltz.storage.memory import available_bytes
+from dynaboltz.storage.memory import available_bytes, cores
 from dynaboltz.storage.signals import Asked, graceful
 from dynaboltz.storage.store import Loaded, Store
 from dynaboltz.storage.tree import Tree, Weights
@@ -30,6 +30,7 @@ __all__ = [
     "Tree",
     "Weights",
     "available_bytes",
+    "cores",
     "graceful",
     "locked",
 ]

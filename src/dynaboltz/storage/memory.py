@@ -1,4 +1,4 @@
-"""How much memory there is to be had, without a library for it."""
+"""How much memory and how many cores there are to be had, without a library for it."""
 
 from __future__ import annotations
 
@@ -38,3 +38,10 @@ def as_text(size: float) -> str:
         if size >= scale:
             return f"{size / scale:.3g} {unit}"
     return f"{size:.0f} bytes"
+
+
+def cores() -> int:
+    """How many of the machine's cores this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
 from collections import deque
 from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
@@ -17,6 +16,7 @@ import numpy.typing as npt
 from dynaboltz.errors import UserError
 from dynaboltz.mdp import MDP
 from dynaboltz.scalars import as_float
+from dynaboltz.storage import cores
 from dynaboltz.tabular import layout
 from dynaboltz.tabular import state as states
 from dynaboltz.tabular.checkpoint import Keeper
@@ -212,7 +212,7 @@ def _whole(name: str, value: object, least: int) -> int:
 def _threads(threads: int | None) -> int:
     if threads is not None:
         return _whole("threads", threads, 1)
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return cores()
 
 
 def _marks(marks: object) -> npt.NDArray[np.int64]:

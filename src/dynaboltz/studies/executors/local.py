@@ -10,15 +10,8 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from dynaboltz.storage import available_bytes
+from dynaboltz.storage import available_bytes, cores
 from dynaboltz.studies.executors import Ended, Job, check_options
-
-
-def cores() -> int:
-    """How many of the machine's cores this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 def launch(request: Path, log: Path, threads: int) -> subprocess.Popen[bytes]:

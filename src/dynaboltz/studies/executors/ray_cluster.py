@@ -20,9 +20,10 @@ from pathlib import Path
 from typing import Any
 
 from dynaboltz.errors import DynaboltzError, MissingExtraError, UserError
+from dynaboltz.storage import cores
 from dynaboltz.studies.executors import Ended, Job, check_options
 from dynaboltz.studies.executors.keeper import LOOPBACK
-from dynaboltz.studies.executors.local import cores, launch
+from dynaboltz.studies.executors.local import launch
 
 LOCAL_ADDRESSES = ("127.0.0.1", "localhost")
 KILLED = -9
