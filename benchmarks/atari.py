@@ -48,7 +48,6 @@ HERE = Path(__file__).parent
 
 OURS: dict[str, dict[str, Any]] = {
     "overlap": {"overlap": True, "threads": 1},
-    "overlap, 2 threads": {"overlap": True, "threads": 2},
     "2 threads": {"threads": 2},
     "2 threads, float32": {"threads": 2, "autocast": "off"},
     "1 thread": {"threads": 1},

@@ -82,6 +82,18 @@ def test_side_calls_are_made_once_by_either_thread_and_all_before_the_end() -> N
     assert len(makers) == 2
 
 
+def test_interrupt_on_the_side_reaches_both_threads() -> None:
+    def interrupted() -> None:
+        raise KeyboardInterrupt
+
+    side = Side(shared=True)
+    side.begin(interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        side.help()
+    with pytest.raises(KeyboardInterrupt):
+        side.end()
+
+
 @pytest.mark.parametrize("waits", [True, False])
 def test_fault_on_the_side_is_raised_where_it_is_waited_for(*, waits: bool) -> None:
     side = Side(shared=True)

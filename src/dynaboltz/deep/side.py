@@ -49,9 +49,13 @@ class Side:
             except IndexError:  # the other thread was quicker
                 return
             try:
-                result.set_result(call(*arguments))
+                found = call(*arguments)
             except BaseException as fault:
                 result.set_exception(fault)
+                if not isinstance(fault, Exception):  # an interrupt is this thread's own
+                    raise
+            else:
+                result.set_result(found)
 
     def help_until(self, done: Future[Any]) -> None:
         """Make what calls there are until the other thread has done its work."""
