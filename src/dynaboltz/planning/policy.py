@@ -118,12 +118,24 @@ class Auto(_PolicyMethod):
 
     def _kind(self, task: Task, state: PolicyState) -> int:
         discount, (plain, in_place) = task.problem.discount, state.rates
+        toll = self._toll(task)
+        in_place /= toll
         own = math.log(1.0 / discount) if discount > 0.0 else math.inf
         mixes = (state.mixes or plain > 2.0 * own) and plain > max(MIXING, in_place)
         if state.cycles == 1 or mixes:
             return JACOBI
         if in_place == 0.0:
             return IN_PLACE  # not tried yet
-        better = IN_PLACE if in_place > plain else JACOBI
-        retry = state.cycles >= RETRY and state.cycles.bit_count() == 1  # a power of two
+        better = IN_PLACE if in_place > max(plain, own) else JACOBI  # a change of policy can hide what plain sweeps do
+        first = RETRY * (toll if better == JACOBI else 1.0)
+        retry = state.cycles >= first and state.cycles.bit_count() == 1  # a power of two
         return 1 - better if retry else better
+
+    def _toll(self, task: Task) -> float:
+        """How much longer a cycle takes in place, as it ends with two sweeps of every action.
+
+        An improvement reads few of them, about as many rows as two sweeps of a policy.
+        """
+        mdp = task.problem.mdp
+        cycle = self.evaluations + 2
+        return 1.0 + 2.0 * mdp.n_rows / max(mdp.n_states, 1) / cycle
