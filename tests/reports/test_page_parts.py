@@ -15,7 +15,7 @@ from dynaboltz.errors import UserError
 from dynaboltz.mdp import build_world
 from dynaboltz.planning import solve
 from dynaboltz.reports.figures import GRID, INK, PAPER, Figure, canvas, save
-from dynaboltz.reports.page import WEB, all_numbers, cell, embedded_json, inline_svg, policy
+from dynaboltz.reports.page import WEB, all_numbers, cell, embedded_json, inline_svg, inline_svgs, policy
 from dynaboltz.reports.sweeps import SUMMARIES, sweep_data
 
 
@@ -47,6 +47,22 @@ def test_inline_svg_takes_the_colours_of_the_page_and_keeps_those_of_data() -> N
 def test_inline_svg_shortens_coordinates_but_not_factors() -> None:
     svg = '<svg viewBox="0 0 1 1"><path d="M 1.23456 2.5 L -3.99999 4"/><g transform="scale(0.0859375)"/></svg>'
     assert 'd="M 1.23 2.5 L -3.99 4"/><g transform="scale(0.0859375)"' in inline_svg(svg, "f")
+
+
+def test_letters_are_drawn_once_for_all_figures_of_a_page() -> None:
+    letter, other = '<path id="DejaVuSans-41" d="M 1 2"/>', '<path id="DejaVuSans-42" d="M 3 4" transform="scale(2)"/>'
+    uses = [f'<use xlink:href="#DejaVuSans-4{i}"/><g id="a"/><use href="#a"/>' for i in (1, 2)]
+    one = f'<svg viewBox="0 0 1 1"><defs>{letter}</defs>{uses[0]}</svg>'
+    two = f'<svg viewBox="0 0 1 1"><defs>{letter}\n{other}</defs>{uses[0]}{uses[1]}</svg>'
+    found = inline_svgs({"f": one, "g": two})
+    page = found["f"] + found["g"]
+    assert page.count("M 1 2") == page.count("M 3 4") == 1
+    assert page.startswith('<svg width="0" height="0"')
+    assert page.count('<use xlink:href="#glyph-0"/>') == 2
+    assert page.count('<use xlink:href="#glyph-1"/>') == 1
+    assert '<path id="glyph-1" d="M 3 4" transform="scale(2)"/>' in page
+    assert '<use href="#g-a"/>' in found["g"]
+    assert inline_svgs({}) == {}
 
 
 def test_saved_figure_has_the_colours_that_a_page_replaces(tmp_path: Path) -> None:

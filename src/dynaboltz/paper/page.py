@@ -10,7 +10,7 @@ from dynaboltz.files import write_atomically
 from dynaboltz.paper.claim import Verdict
 from dynaboltz.paper.reproduce import Outcome
 from dynaboltz.paper.worlds import DISCOUNT, LAYOUTS, optimum
-from dynaboltz.reports.page import SCRIPTS, inline_svg, render
+from dynaboltz.reports.page import SCRIPTS, inline_svgs, render
 from dynaboltz.reports.sweeps import sweep_data
 
 TEMPLATE = Path(__file__).with_name("page.html.jinja")
@@ -42,11 +42,9 @@ def write_page(outcomes: Sequence[Outcome], folder: Path, *, seed: int) -> Path:
         },
         marks=MARKS,
         counts=Counter(outcome.evidence.verdict for outcome in outcomes),
-        drawings={
-            figure.name: inline_svg(outcome.drawings[figure.name], figure.name)
-            for outcome in outcomes
-            for figure in outcome.evidence.figures
-        },
+        drawings=inline_svgs(
+            {figure.name: outcome.drawings[figure.name] for outcome in outcomes for figure in outcome.evidence.figures}
+        ),
         seed=seed,
         world=f"The paper's 10 × 10 GridWorld with {LAYOUT}, γ = {DISCOUNT:g}: from S to the reward of 1 at G.",
     )

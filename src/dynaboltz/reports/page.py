@@ -82,6 +82,35 @@ def _finite(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
+def inline_svgs(svgs: Mapping[str, str]) -> dict[str, Any]:
+    """SVG files of ours as elements of one page; the first also holds every letter and digit that they draw, once."""
+    from markupsafe import Markup
+
+    names: dict[str, str] = {}
+
+    def shared(svg: str) -> str:
+        own = {}
+
+        def taken(match: re.Match[str]) -> str:
+            own[match[1]] = names.setdefault(match[2], f"glyph-{len(names)}")
+            return ""
+
+        body = GLYPH.sub(taken, svg)
+        return re.sub(r'href="#([^"]+)"', lambda match: f'href="#{own.get(match[1], match[1])}"', body)
+
+    found = {name: inline_svg(shared(svg), name) for name, svg in svgs.items()}
+    if names:
+        first, *_ = found
+        paths = "".join(f'<path id="{name}" {definition}/>' for definition, name in names.items())
+        sheet = f'<svg width="0" height="0" style="position:absolute" aria-hidden="true"><defs>{paths}</defs></svg>'
+        found[first] = Markup(sheet) + found[first]
+    return found
+
+
+GLYPH = re.compile(r'<path id="(DejaVuSans[^"]*)" (d="[^"]*"[^>]*?)/>\s*')
+"""A letter that Matplotlib draws as a path, and its name."""
+
+
 def inline_svg(svg: str, name: str) -> Any:
     """An SVG file of ours as an element of a page: ids of its own where it refers to them, no size, the page's colours.
 
@@ -95,7 +124,7 @@ def inline_svg(svg: str, name: str) -> Any:
     body = re.sub(r"<metadata>.*?</metadata>", "", body, flags=re.DOTALL)
     asked = {a or b for a, b in re.findall(r'href="#([^"]+)"|url\(#([^)]+)\)', body)}
     body = re.sub(r'\s+id="([^"]+)"', lambda match: f' id="{name}-{match[1]}"' if match[1] in asked else "", body)
-    body = re.sub(r'(xlink:href|href)="#([^"]+)"', rf'\1="#{name}-\2"', body)
+    body = re.sub(r'(xlink:href|href)="#(?!glyph-)([^"]+)"', rf'\1="#{name}-\2"', body)
     body = re.sub(r"url\(#([^)]+)\)", rf"url(#{name}-\1)", body)
     body = re.sub(r"(scale\([^)]*\))|(?<=[\s\"(,])(-?\d+\.\d\d)\d+(?=[\s\"),])", r"\1\2", body)
     for colour, now in ((INK, "currentColor"), ("#000000", "currentColor"), (GRID, "var(--line)"), (PAPER, "none")):

@@ -24,7 +24,7 @@ from dynaboltz.reports.comparison import (
 )
 from dynaboltz.reports.curves import Array, Curve, curve, draw, draw_profiles
 from dynaboltz.reports.figures import Figure, save
-from dynaboltz.reports.page import inline_svg, render
+from dynaboltz.reports.page import inline_svgs, render
 from dynaboltz.reports.tables import Table
 
 TEMPLATE = Path(__file__).with_name("web") / "report.html.jinja"
@@ -125,7 +125,7 @@ def write(found: Report, folder: Path, *, command: str) -> Path:
         write_atomically(folder / f"{name}.tex", table.latex() + "\n")
     write_atomically(folder / "report.json", found.as_json())
     figures = _figures(found)
-    drawings = {figure.name: inline_svg(save(figure, folder, FORMATS), figure.name) for figure in figures}
+    drawings = inline_svgs({figure.name: save(figure, folder, FORMATS) for figure in figures})
     page = render(
         TEMPLATE, tables=found.tables, figures=figures, drawings=drawings, formats=FORMATS, notes=found.notes,
         runs=found.collection.runs, score=SCORES[found.kind].name, command=command,
