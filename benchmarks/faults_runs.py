@@ -54,7 +54,7 @@ CHECKS: dict[str, tuple[Callable[[int, np.random.Generator, Path], Findings], in
     "R12": (misled.orphans, 50, 4),
     "R13": (misled.bad_numbers, 160, 16),
     "R18": (misled.two_on_one, 30, 6),
-    "R21": (misled.estimated_memory, 10, 10),
+    "R21": (misled.estimated_memory, 12, 12),
 }
 """Id → the check, and how often it is tried in full and quickly."""
 

@@ -286,6 +286,11 @@ MEMORIES: dict[str, tuple[str, str, dict[str, Any], int]] = {
         "minatar/freeway", "dqn", {"agent__replay_capacity_steps": 200_000, "agent__prioritised": True}, 64,
     ),
     "Discrete": ("Taxi-v4", "dqn", {"agent__replay_capacity_steps": 3_000_000}, 64),
+    "Atari": ("atari/Breakout", "dqn", {"agent__replay_capacity_steps": 20_000, "agent__threads": 1}, 8),
+    "Atari, c learned, beside acting": (
+        "atari/Breakout", "dbs-dqn",
+        {"agent__replay_capacity_steps": 20_000, "agent__threads": 1, "agent__overlap": True}, 8,
+    ),
 }  # fmt: skip
 """Environment, preset, settings, environments side by side: at least forty MB each."""
 
