@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import threading
 from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
+from dynaboltz.deep import torch_engine
+from dynaboltz.deep.agent import Agent
 from dynaboltz.deep.architecture import architecture_of
 from dynaboltz.deep.backward import Traced, Written
 from dynaboltz.deep.config import AgentConfig
 from dynaboltz.deep.layers import Layers
 from dynaboltz.deep.side import Side
+from dynaboltz.envs import make
 from dynaboltz.envs.spec import Spec
 
 NETWORKS = {
@@ -101,3 +105,37 @@ def test_fault_on_the_side_is_raised_where_it_is_waited_for(*, waits: bool) -> N
     side.help()
     with pytest.raises(ZeroDivisionError):
         wait() if waits else side.end()
+
+
+AGENTS: dict[str, dict[str, Any]] = {
+    "double": {"double": True},
+    "c learned": {"summary": "boltzmann(beta=power(2))", "c_learning": "corrected"},
+    "c learned as printed": {"summary": "boltzmann(beta=power(2))", "c_learning": "as_printed"},
+    "munchausen": {"summary": "log_sum_exp(33.333)", "munchausen": 0.9},
+}
+
+
+@pytest.mark.parametrize("settings", AGENTS.values(), ids=list(AGENTS))
+def test_agent_that_helps_its_update_learns_the_same_bits(
+    settings: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def trained(*, shared: bool) -> list[np.ndarray]:
+        monkeypatch.setattr(torch_engine, "Side", lambda **given: Side(shared=shared and given["shared"]))
+        config = AgentConfig(
+            engine="torch", overlap=True, epsilon="0.2", replay_start_steps=40, target_period="7 updates",
+            train_period_steps=2, **settings,
+        )  # fmt: skip
+        with make("CartPole-v1", seed=0) as envs:
+            agent = Agent(config, envs.spec, seed=0)
+            assert agent.engine.side.shared is shared
+            agent.begin(envs.reset())
+            for _ in range(300):
+                action = agent.act()
+                agent.observe(action, envs.step(action))
+            weights = [*agent.weights().values()]
+            agent.close()
+            return weights
+
+    alone, helped = trained(shared=False), trained(shared=True)
+    for one, other in zip(alone, helped, strict=True):
+        np.testing.assert_array_equal(one, other)

@@ -51,8 +51,8 @@ def test(rng: np.random.Generator, *, seconds: float) -> Evidence:
             f"It runs, at the published settings and in nothing but the operator and its c apart from DQN. {dbs.updates} updates on {GAME} "
             f"brought c from 1 to {dbs.seen['c']:.3g}. While c is learned, from one update in {every}, a step takes {slower:.2g} times that of DQN; once the softmax is "
             f"the maximum (β above {SHARP:.0f}, after {sharp_after('target_sync') / STEPS:.1%} of training with t in target syncs) c stays and costs "
-            f"little. Whether it then scores above DQN takes {STEPS:,} steps a run. {said}. What one machine can do in about an "
-            "hour, a thousandth of the steps on Breakout, is dynaboltz study studies/breakout.toml."
+            f"little. Whether it then scores above DQN takes {STEPS:,} steps a run. {said}. What one machine can do in about half "
+            "an hour, a thousandth of the steps on Breakout, is dynaboltz study studies/breakout.toml."
         ),
         settings={
             "game": GAME, "steps of a run": STEPS, "clock": "target syncs, every 10,000 updates", "c₀": 1, "c̄": "c₀",
