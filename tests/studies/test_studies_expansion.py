@@ -124,7 +124,7 @@ def test_seeds_that_are_no_seeds_are_refused(value: Any) -> None:
 
 
 SHIPPED = {
-    "breakout": 2 * 3,
+    "breakout": 2 * 5,
     "breakout-random": 3,
     "classic": 2 * 7 * 10,
     "minatar": 5 * 7 * 5,
