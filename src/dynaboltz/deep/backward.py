@@ -8,7 +8,6 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.nn import functional
 
 from dynaboltz.deep.architecture import Architecture
 from dynaboltz.deep.layers import Layers
@@ -19,13 +18,16 @@ from dynaboltz.envs.spec import Spec
 class Differentiable(ABC):
     """The online network, whose last pass forward can be gone back."""
 
+    first_scale: float
+    """What the gradient by the first weight is yet to be multiplied by."""
+
     @abstractmethod
     def forward(self, inputs: Tensor, version: int, *noise: Tensor) -> Tensor:
         """Action values or logits; weights of the same version have been prepared before."""
 
     @abstractmethod
     def backward(self, cotangents: Tensor, into: list[Tensor], *, keep: bool) -> None:
-        """Gradients by every weight, of values times cotangents; with ``keep`` it can be called once more."""
+        """Gradients by what is multiplied, of values times cotangents; with ``keep`` it can be called once more."""
 
 
 class Traced(Differentiable):
@@ -45,8 +47,6 @@ class Traced(Differentiable):
         assert self._found is not None
         gradients = torch.autograd.grad(self._found, self.leaves, cotangents, retain_graph=keep)
         torch._foreach_copy_(into, gradients)
-        if self.first_scale != 1.0:
-            into[0] *= self.first_scale
         if not keep:
             self._found = None
 
@@ -65,25 +65,20 @@ class Written(Layers, Differentiable):
         super().__init__(architecture, spec, weights, dtype, low)
         self.side = side
         self.shape = architecture.convolutions[-1].shape if self.strides else None
-        self._maps: list[Tensor] = []
-        self._rows: list[Tensor] = []
+        self._kept: list[Tensor] = []
         self._rounded = [torch.empty_like(weight) for weight, _ in self.dense]
 
     def forward(self, inputs: Tensor, version: int, *noise: Tensor) -> Tensor:  # noqa: ARG002
         """What every layer is given is kept."""
-        self._maps = []
-        x = self._features(inputs, version, self._maps)
-        self._rows = [x]
-        for weight, bias in self.dense[:-1]:
-            x = torch.relu_(functional.linear(x, weight, bias))
-            self._rows.append(x)
-        return functional.linear(x.to(self.dtype), *self.dense[-1])
+        self._kept = []
+        return self._values(self._features(inputs, version, self._kept), self._kept)
 
     def backward(self, cotangents: Tensor, into: list[Tensor], *, keep: bool) -> None:
         """From the last layer to the first."""
         g, first_dense = cotangents, 2 * len(self.strides)
+        rows = self._kept[-len(self.dense) :]
         for i in reversed(range(len(self.dense))):
-            x, weight = self._rows[i], self.dense[i][0]
+            x, weight = rows[i], self.dense[i][0]
             self.side.begin(self._dense, g, x.to(g.dtype), self._rounded[i], into[first_dense + 2 * i :])
             if i or self.strides:
                 g = (g @ weight).to(x.dtype)
@@ -92,7 +87,7 @@ class Written(Layers, Differentiable):
         if self.shape:
             g = g.view(len(g), *self.shape).permute(0, 3, 1, 2)
         for i in reversed(range(len(self.strides))):
-            x, y = self._maps[i : i + 2]
+            x, y = self._kept[i : i + 2]
             g = torch.ops.aten.threshold_backward(g, y, 0)
             if i:
                 self.side.begin(self._convolution, i, g, x, into)
@@ -100,10 +95,8 @@ class Written(Layers, Differentiable):
             else:
                 self._convolution(i, g, x, into)
         self.side.end()
-        if self.first_scale != 1.0:
-            into[0] *= self.first_scale
         if not keep:
-            self._rows, self._maps = [], []
+            self._kept = []
 
     @staticmethod
     def _dense(g: Tensor, x: Tensor, rounded: Tensor, into: list[Tensor]) -> None:

@@ -29,7 +29,7 @@ class Heads(Layers):
 
     def __call__(self, inputs: Tensor, version: int | None = None, noise: Tensor | None = None) -> Tensor:
         """Action values (n, A) or logits (n, A, K), under one set of noise or under mean weights."""
-        x = self._features(inputs, version)
+        x = self._features(inputs, version, [])
         sets = None if noise is None else torch.split(noise, self.splits)
         n, shared = len(x), len(self.layers) - (4 if self.duelling else 2)
         for i in range(shared):

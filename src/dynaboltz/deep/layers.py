@@ -33,14 +33,15 @@ class Layers:
         """Of the first weight: conv(x/255) is conv(x) with weights/255, whose gradient is 1/255 of that of its copy."""
         self.leaves: list[Tensor] = []
         """What is multiplied, and differentiated by, in the order of the weights."""
-        self._copied: list[tuple[Tensor, Tensor]] = []
+        self._copied: list[tuple[Tensor, Tensor, float]] = []
         for place, (name, weight) in enumerate(weights.items()):
             kind = dtype if "output." in name else low
-            own = kind is not weight.dtype or (place == 0 and self.first_scale != 1.0)
+            scale = self.first_scale if place == 0 else 1.0
+            own = kind is not weight.dtype or scale != 1.0
             leaf = torch.empty_like(weight, dtype=kind) if own else weight
             self.leaves.append(leaf.detach().requires_grad_() if learns else leaf)
             if own:
-                self._copied.append((weight, self.leaves[-1]))
+                self._copied.append((weight, self.leaves[-1], scale))
         pairs = list(zip(self.leaves[::2], self.leaves[1::2], strict=True))
         self.convolutions = pairs[: len(self.strides)]
         self.dense = pairs[len(self.strides) :]
@@ -51,32 +52,35 @@ class Layers:
 
     def __call__(self, inputs: Tensor, version: int | None = None) -> Tensor:
         """Action values (n, A); weights of the same version have been prepared before."""
-        x = self._features(inputs, version)
-        for weight, bias in self.dense[:-1]:
-            x = torch.relu_(functional.linear(x, weight, bias))
-        return functional.linear(x if self.low is self.dtype else x.to(self.dtype), *self.dense[-1])
+        return self._values(self._features(inputs, version, []), [])
 
-    def _features(self, inputs: Tensor, version: int | None, maps: list[Tensor] | None = None) -> Tensor:
-        """What the dense layers are given; ``maps`` takes that and what each convolution is given."""
+    def _values(self, x: Tensor, kept: list[Tensor]) -> Tensor:
+        """What the dense layers make of it; ``kept`` takes what each is given."""
+        for weight, bias in self.dense[:-1]:
+            kept.append(x)
+            x = torch.relu_(functional.linear(x, weight, bias))
+        kept.append(x)
+        return functional.linear(x.to(self.dtype), *self.dense[-1])
+
+    def _features(self, inputs: Tensor, version: int | None, kept: list[Tensor]) -> Tensor:
+        """What the dense layers are given; ``kept`` takes what each convolution is given, and what the last gives."""
         if version is None or version != self._version:
             self._prepare()
             self._version = version
         if not self.strides:
             return self._flat(inputs)
         x = self._pictures(inputs)
-        maps = [] if maps is None else maps
-        maps.append(x)
+        kept.append(x)
         for (weight, bias), stride in zip(self.convolutions, self.strides, strict=True):
             x = torch.relu_(functional.conv2d(x, weight.permute(0, 3, 1, 2), bias, stride))
-            maps.append(x)
+            kept.append(x)
         return x.permute(0, 2, 3, 1).reshape(x.shape[0], -1)
 
     @torch.no_grad()
     def _prepare(self) -> None:
         """Round and scale what is not multiplied as it is."""
-        for weight, copy in self._copied:
-            scaled = weight is self._copied[0][0] and self.first_scale != 1.0
-            copy.copy_(weight * self.first_scale if scaled else weight)
+        for weight, copy, scale in self._copied:
+            copy.copy_(weight if scale == 1.0 else weight * scale)
 
     def _pictures(self, inputs: Tensor) -> Tensor:
         """(n, channels, height, width) with the channels last in memory."""

@@ -137,7 +137,10 @@ class TorchEngine(Engine):
     def _backward(self, rows: np.ndarray, actions: np.ndarray, cotangents: np.ndarray, row: int, *, keep: bool) -> None:
         into = self._cotangents[: len(rows)].zero_()
         into.numpy()[rows, actions] = cotangents
-        self._learner.backward(into.to(self.device), self._gradients[row], keep=keep)
+        gradients = self._gradients[row]
+        self._learner.backward(into.to(self.device), gradients, keep=keep)
+        if self._learner.first_scale != 1.0:
+            gradients[0] *= self._learner.first_scale
 
     def _pass(self, inputs: np.ndarray, weights: str, noise: np.ndarray | None) -> Tensor:
         self._set_threads()
